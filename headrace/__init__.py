@@ -1,0 +1,96 @@
+"""Headrace: the stream-processing model of Apache Flink for Python, executed by Apache Spark.
+
+This module is a lazy facade: a name is imported when it is first used. Workers import `headrace` in every
+process, so nothing here may load PySpark, and nothing inside the package imports the facade.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace import errors, windows
+    from headrace.aggregates import (
+        avg,
+        collect,
+        count,
+        count_distinct,
+        first,
+        last,
+        max,
+        max_by,
+        min,
+        min_by,
+        stddev,
+        sum,
+        variance,
+    )
+    from headrace.config import Epochs, Restart
+    from headrace.environment import Environment
+    from headrace.expressions import Expression, coalesce, col, lit, when
+    from headrace.functions import AggregateFunction
+    from headrace.stream import KeyedStream, Stream
+    from headrace.watermarks import WatermarkStrategy
+    from headrace.windowed import WindowedStream
+
+__all__ = [
+    "AggregateFunction",
+    "Environment",
+    "Epochs",
+    "Expression",
+    "KeyedStream",
+    "Restart",
+    "Stream",
+    "WatermarkStrategy",
+    "WindowedStream",
+    "avg",
+    "coalesce",
+    "col",
+    "collect",
+    "count",
+    "count_distinct",
+    "errors",
+    "first",
+    "last",
+    "lit",
+    "max",
+    "max_by",
+    "min",
+    "min_by",
+    "stddev",
+    "sum",
+    "variance",
+    "when",
+    "windows",
+]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "aggregates": (
+        "avg collect count count_distinct first last max max_by min min_by stddev sum variance"
+    ),
+    "config": "Epochs Restart",
+    "environment": "Environment",
+    "expressions": "Expression coalesce col lit when",
+    "functions": "AggregateFunction",
+    "stream": "KeyedStream Stream",
+    "watermarks": "WatermarkStrategy",
+    "windowed": "WindowedStream",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("errors", "windows"):
+        return import_module(f"headrace.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    value = getattr(import_module(f"headrace.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
