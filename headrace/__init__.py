@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace import errors, windows
+    from headrace._jobs.handle import JobHandle
     from headrace.aggregates import (
         avg,
         collect,
@@ -39,11 +40,13 @@ __all__ = [
     "Environment",
     "Epochs",
     "Expression",
+    "JobHandle",
     "KeyedStream",
     "Restart",
     "Stream",
     "WatermarkStrategy",
     "WindowedStream",
+    "__version__",
     "avg",
     "coalesce",
     "col",
@@ -68,6 +71,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "_jobs.handle": "JobHandle",
     "aggregates": (
         "avg collect count count_distinct first last max max_by min min_by stddev sum variance"
     ),
@@ -93,4 +97,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted(__all__)

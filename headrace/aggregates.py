@@ -16,6 +16,7 @@ Deliberately absent: computing them; `_runtime.aggregates` does that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,10 +65,20 @@ class Aggregate:
         if self.function is not None:
             return function_result_type(self.function)
         if self.by is not None:
-            self._require(input_schema, self.by, "an order", _is_ordered)
+            _require(self, input_schema, self.by, *_ORDER)
         if self.column is None:
             return pa.int64()
-        return _RESULTS[self.kind](self, input_schema)
+        kind = _require_column(self, input_schema)
+        match self.kind:
+            case "count" | "count_distinct":
+                return pa.int64()
+            case "avg" | "variance" | "stddev":
+                return pa.float64()
+            case "sum":
+                return _sum_type(kind)
+            case "collect":
+                return pa.list_(kind)
+        return kind
 
     def __str__(self) -> str:
         if self.function is not None:
@@ -76,15 +87,6 @@ class Aggregate:
         if self.ddof != 1:
             inside.append(f"ddof={self.ddof}")
         return f"{self.kind}({', '.join(inside)})"
-
-    def _require(self, schema: pa.Schema, name: str | None, needs: str, fits: Any) -> pa.DataType:
-        field = require_field(schema, name or "", what=str(self))
-        if not fits(field.type):
-            raise SchemaError(
-                f"{self} needs a field with {needs}, but {name!r} is {field.type}."
-                f" The fields are {describe_fields(schema)}."
-            )
-        return field.type
 
 
 def count(column: str | None = None) -> Aggregate:
@@ -176,7 +178,7 @@ def _instance(kind: type[AggregateFunction]) -> AggregateFunction:
         raise BuildError(f"{kind.__name__} cannot be made without arguments: {error}.") from None
 
 
-def _name(column: str, what: str) -> str:
+def _name(column: object, what: str) -> str:
     if not isinstance(column, str) or not column:
         raise BuildError(
             f"{what} takes the name of a field, not {column!r}; to aggregate an expression, name it first"
@@ -186,13 +188,17 @@ def _name(column: str, what: str) -> str:
 
 
 def _ddof(ddof: int) -> int:
-    if isinstance(ddof, bool) or ddof not in (0, 1):
+    if type(ddof) is not int or ddof not in (0, 1):
         raise BuildError(f"ddof must be 1 (sample) or 0 (population), not {ddof!r}.")
     return ddof
 
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind))
+
+
+def _is_any(_: pa.DataType) -> bool:
+    return True
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
@@ -209,52 +215,41 @@ def _is_plain(kind: pa.DataType) -> bool:
     )
 
 
-def _sum_type(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
-    kind = aggregate._require(schema, aggregate.column, "numbers", _is_number)
+def _require(
+    aggregate: Aggregate,
+    schema: pa.Schema,
+    name: str | None,
+    needs: str,
+    fits: Callable[[pa.DataType], bool],
+) -> pa.DataType:
+    kind = require_field(schema, name or "", what=str(aggregate)).type
+    if not fits(kind):
+        raise SchemaError(
+            f"{aggregate} needs a field with {needs}, but {name!r} is {kind}."
+            f" The fields are {describe_fields(schema)}."
+        )
+    return kind
+
+
+def _require_column(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
+    needs, fits = _NEEDS.get(aggregate.kind, ("values", _is_any))
+    return _require(aggregate, schema, aggregate.column, needs, fits)
+
+
+def _sum_type(kind: pa.DataType) -> pa.DataType:
     if pat.is_decimal(kind):
         return pa.decimal128(38, kind.scale)
     return pa.int64() if pat.is_integer(kind) else pa.float64()
 
 
-def _float_type(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
-    aggregate._require(schema, aggregate.column, "numbers", _is_number)
-    return pa.float64()
-
-
-def _ordered_type(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
-    return aggregate._require(schema, aggregate.column, "an order", _is_ordered)
-
-
-def _same_type(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
-    return aggregate._require(schema, aggregate.column, "values", lambda kind: True)
-
-
-def _count_type(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
-    _same_type(aggregate, schema)
-    return pa.int64()
-
-
-def _distinct_type(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
-    aggregate._require(schema, aggregate.column, "single values", _is_ordered)
-    return pa.int64()
-
-
-def _list_type(aggregate: Aggregate, schema: pa.Schema) -> pa.DataType:
-    return pa.list_(_same_type(aggregate, schema))
-
-
-_RESULTS = {
-    "count": _count_type,
-    "sum": _sum_type,
-    "min": _ordered_type,
-    "max": _ordered_type,
-    "avg": _float_type,
-    "first": _same_type,
-    "last": _same_type,
-    "min_by": _same_type,
-    "max_by": _same_type,
-    "count_distinct": _distinct_type,
-    "variance": _float_type,
-    "stddev": _float_type,
-    "collect": _list_type,
+_NUMBERS = ("numbers", _is_number)
+_ORDER = ("an order", _is_ordered)
+_NEEDS = {
+    "sum": _NUMBERS,
+    "avg": _NUMBERS,
+    "variance": _NUMBERS,
+    "stddev": _NUMBERS,
+    "min": _ORDER,
+    "max": _ORDER,
+    "count_distinct": ("single values", _is_ordered),
 }

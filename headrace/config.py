@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
 
 from headrace.errors import BuildError
 
@@ -101,9 +102,13 @@ class Restart:
         to_us(reset_after, "Restart.exponential(reset_after=...)")
         _require_count(user_failures, "Restart.exponential(user_failures=...)", least=0)
         if longest_us < shortest_us:
-            raise BuildError(f"maximum ({maximum!r}) must not be shorter than initial ({initial!r}).")
-        if isinstance(factor, bool) or not isinstance(factor, int | float) or not factor >= 1:
-            raise BuildError(f"Restart.exponential(factor=...) must be 1 or more, not {factor!r}.")
+            raise BuildError(
+                f"maximum ({maximum!r}) must not be shorter than initial ({initial!r})."
+            )
+        if type(factor) not in (int, float) or not 1 <= factor < inf:
+            raise BuildError(
+                f"Restart.exponential(factor=...) must be a number of 1 or more, not {factor!r}."
+            )
         return cls(initial, maximum, float(factor), reset_after, None, user_failures)
 
     @classmethod
@@ -133,7 +138,7 @@ class Restart:
 
 
 def _require_count(value: int, name: str, *, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if type(value) is not int:
         raise BuildError(f"{name} must be a whole number, not {value!r} ({type(value).__name__}).")
     if value < least:
         raise BuildError(f"{name} must be {least} or more, not {value}.")

@@ -98,10 +98,10 @@ class Expression:
     def __abs__(self) -> Expression:
         return _call("abs", self)
 
-    def __eq__(self, other: Any) -> Expression:  # type: ignore[override]
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
         return _call("equal", self, other)
 
-    def __ne__(self, other: Any) -> Expression:  # type: ignore[override]
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
         return _call("not_equal", self, other)
 
     def __lt__(self, other: Any) -> Expression:
@@ -156,7 +156,7 @@ class Expression:
 
     def between(self, low: Any, high: Any) -> Expression:
         """True from `low` to `high`, both included."""
-        return (self >= low) & (self <= high)
+        return _call("and", self >= low, self <= high)
 
     def cast(self, target: Any) -> Expression:
         """The value as another type (Python or Arrow); a value that does not fit is an error."""
@@ -229,8 +229,9 @@ class Call(Expression):
             return _show_case(shown)
         if self.operation in ("coalesce", "abs"):
             return f"{self.operation}({', '.join(shown)})"
-        options = list(self.options) if self.operation == "is_in" else None
-        inside = repr(options) if options is not None else ", ".join(map(_show_option, self.options))
+        inside = ", ".join(map(_show_option, self.options))
+        if self.operation == "is_in":
+            inside = f"[{inside}]"
         return f"{shown[0]}.{self.operation}({inside})"
 
 
@@ -262,9 +263,7 @@ class Branches:
 
 def col(name: str) -> Expression:
     """The column of this name."""
-    if not isinstance(name, str) or not name:
-        raise BuildError(f"col needs the name of a column, not {name!r}.")
-    return Column(name)
+    return Column(_text(name, "col"))
 
 
 def lit(value: Any) -> Expression:
@@ -310,17 +309,16 @@ def _constant(value: Any) -> Any:
         )
     if isinstance(value, datetime) and value.utcoffset() is None:
         raise BuildError(
-            f"{value!r} has no time zone; give it one, for example"
-            f" datetime(..., tzinfo=timezone.utc)."
+            f"{value!r} has no time zone; give it one, for example datetime(..., tzinfo=timezone.utc)."
         )
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise BuildError(f"{value} does not fit into 64 bits.")
     return value
 
 
-def _text(value: str, method: str) -> str:
+def _text(value: object, taker: str) -> str:
     if not isinstance(value, str):
-        raise BuildError(f"{method} takes a string, not {value!r}.")
+        raise BuildError(f"{taker} takes a string, not {value!r}.")
     return value
 
 

@@ -81,7 +81,7 @@ def _annotated(function: AggregateFunction, method: str) -> pa.DataType:
 def _annotation(function: AggregateFunction, method: str) -> Any:
     name = type(function).__name__
     try:
-        hints = get_type_hints(getattr(type(function), method))
+        hints = get_type_hints(getattr(type(function), method), include_extras=True)
     except NameError as error:
         raise BuildError(
             f"The return annotation of {name}.{method} cannot be resolved: {error}."

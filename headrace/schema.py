@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from keyword import iskeyword
-from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, Union, get_args, get_origin
 
 import pyarrow as pa
 
@@ -51,7 +51,9 @@ _MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
 _STREAMS = (abc.Iterator, abc.Iterable, abc.Generator, abc.Collection, *_SEQUENCES)
 #: Wrappers of a field's type that say nothing about the value.
 _QUALIFIERS = tuple(
-    getattr(typing, name) for name in ("Required", "NotRequired", "ReadOnly") if hasattr(typing, name)
+    getattr(typing, name)
+    for name in ("Required", "NotRequired", "ReadOnly")
+    if hasattr(typing, name)
 )
 
 
@@ -146,7 +148,7 @@ class Row(tuple[Any, ...]):
     _places: Mapping[str, int] = types.MappingProxyType({})
 
     #: The fast way to many rows, unchecked: `list(map(row_class(schema)._make, zip(*columns)))`.
-    _make = classmethod(tuple.__new__)
+    _make: ClassVar[Callable[[Iterable[Any]], Row]] = classmethod(tuple.__new__)  # type: ignore[assignment]
 
     def _asdict(self) -> dict[str, Any]:
         """The fields by name, in order."""
@@ -256,7 +258,9 @@ def _suggest(name: str, names: list[str]) -> str:
 def _distinct(schema: pa.Schema) -> pa.Schema:
     twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
     if twice:
-        raise SchemaError(f"The schema has more than one field named {', '.join(map(repr, twice))}.")
+        raise SchemaError(
+            f"The schema has more than one field named {', '.join(map(repr, twice))}."
+        )
     return schema
 
 
