@@ -1,0 +1,30 @@
+"""What the planner is asked to do. The driver writes it; the planner's process reads it."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+from headrace._commit.files import write_durably
+from headrace._commit.paths import Layout
+
+__all__ = ["Request", "read_request", "write_request"]
+
+#: Go on; plan nothing more; send the last watermark and end.
+Request = Literal["run", "stop", "drain"]
+
+
+def write_request(layout: Layout, request: Request) -> None:
+    """Replace the request. Every start writes "run" first: a request does not outlive its run."""
+    write_durably(layout.control, json.dumps({"request": request}).encode())
+
+
+def read_request(layout: Layout) -> Request:
+    """The request; "run" if there is none. It holds nothing worth failing for."""
+    try:
+        asked = json.loads(layout.control.read_bytes()).get("request")
+    except (FileNotFoundError, ValueError, AttributeError):
+        return "run"
+    if asked == "stop":
+        return "stop"
+    return "drain" if asked == "drain" else "run"

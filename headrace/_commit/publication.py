@@ -1,0 +1,110 @@
+"""Publishing one durable epoch: every sink in turn, then the note that it is done.
+
+Both recovery and the committer's thread publish through here, so a crash has the same table in both. A
+publication that failed half-way can be called again: sinks that are done are not asked twice in one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from headrace._commit.checkpoint import Checkpoint
+from headrace._commit.faults import Faults
+from headrace._commit.files import crc_of, remove
+from headrace._commit.manifest import Manifest
+from headrace._commit.protocol import retire
+from headrace._commit.published import Progress, write_progress
+from headrace.endpoints import Publisher
+from headrace.errors import CheckpointInUse
+
+__all__ = ["Publication"]
+
+#: How often old manifests are looked for, in epochs: listing a directory for each would be waste.
+_RETIRE_EVERY = 8
+
+
+class Publication:
+    """The one writer of `published.json`."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        publishers: Mapping[str, Publisher],
+        *,
+        faults: Faults,
+        held: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._publishers = dict(publishers)
+        self._faults = faults
+        self._held = held
+        progress = checkpoint.progress()
+        self._settled = {sink: progress.settled.get(sink, -1) for sink in self._publishers}
+        # A sink that held rows back in an earlier run has lost them: it gets them again.
+        self._shown = dict(self._settled)
+        self._durable = progress.durable
+
+    @property
+    def progress(self) -> Progress:
+        """What is true now, written or not."""
+        return Progress(dict(self._shown), dict(self._settled), self._durable)
+
+    def publish(self, manifest: Manifest, sinks: Sequence[str] | None = None) -> None:
+        """Show a durable epoch in these sinks (all of them) and note it. May be repeated after an error."""
+        epoch = manifest.epoch
+        self._faults.reach("K8", epoch)
+        for number, sink in enumerate(sinks if sinks is not None else self._publishers):
+            if self._shown[sink] >= epoch:
+                continue
+            self._show(manifest, sink)
+            if number == 0 and len(self._publishers) > 1:
+                self._faults.reach("K9", epoch)
+        self._faults.reach("K11", epoch)
+        self._note(epoch)
+
+    def record_shown(self, sink: str, epoch: int) -> None:
+        """The system outside shows this epoch already; it is noted with the next publication."""
+        self._shown[sink] = max(self._shown[sink], epoch)
+        self._settled[sink] = max(self._settled[sink], epoch)
+
+    def flush(self) -> None:
+        """Let every sink show what it held back, and note it."""
+        for publisher in self._publishers.values():
+            self._check_lease()
+            publisher.flush()
+        if self._durable >= 0:
+            self._note(self._durable)
+
+    def _show(self, manifest: Manifest, sink: str) -> None:
+        self._check_lease()
+        self._publishers[sink].publish(manifest.epoch, manifest.receipts_of(sink))
+        self._faults.reach("K10", manifest.epoch)
+        self._shown[sink] = manifest.epoch
+
+    def _check_lease(self) -> None:
+        if not self._held():
+            raise CheckpointInUse(
+                f"this run has lost the lease of {self._checkpoint.layout.root}; it publishes nothing more"
+            )
+
+    def _note(self, epoch: int) -> None:
+        self._durable = max(self._durable, epoch)
+        for sink, publisher in self._publishers.items():
+            settled = publisher.settled()
+            shown = self._shown[sink]
+            self._settled[sink] = max(
+                self._settled[sink], shown if settled is None else min(settled, shown)
+            )
+        layout = self._checkpoint.layout
+        crc = crc_of(layout.commit(self._durable))
+        write_progress(
+            layout, Progress(dict(self._shown), dict(self._settled), self._durable, crc)
+        )
+        if epoch % _RETIRE_EVERY == 0:
+            self._retire()
+
+    def _retire(self) -> None:
+        settled = min(self._settled.values(), default=self._durable)
+        manifests = self._checkpoint.manifests()
+        for stale in retire(manifests, durable=self._durable, settled=settled):
+            remove(self._checkpoint.layout.manifest(stale.epoch, stale.fence))

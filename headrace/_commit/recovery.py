@@ -1,0 +1,131 @@
+"""Recovery: gather the facts of a checkpoint, let `protocol.decide` judge them, carry out its actions.
+
+Runs at every start, under the lease, before Spark reads a row. It publishes what is durable, removes what
+is not, and refuses when the facts do not fit together. It can be cut short and run again at any point.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace._commit.checkpoint import Checkpoint
+from headrace._commit.faults import Faults
+from headrace._commit.files import crc_of, remove
+from headrace._commit.manifest import Manifest
+from headrace._commit.protocol import (
+    DiscardStaged,
+    DropManifest,
+    Publish,
+    RecordShown,
+    RecoveryFacts,
+    Refuse,
+    decide,
+)
+from headrace._commit.publication import Publication
+from headrace.endpoints import Publisher
+from headrace.errors import CheckpointDamaged
+
+__all__ = ["Recovered", "gather", "recover"]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """Where a start goes on."""
+
+    #: The last durable epoch, -1 if there is none; all of it is handed to the sinks now.
+    durable: int
+    #: The manifest of that epoch.
+    manifest: Manifest | None
+    #: Epochs that recovery published because the last run did not get to it.
+    published: tuple[int, ...]
+
+    @property
+    def finished(self) -> bool:
+        """The job has ended in an earlier run."""
+        return self.manifest is not None and self.manifest.finished
+
+
+def gather(checkpoint: Checkpoint, publishers: Mapping[str, Publisher]) -> RecoveryFacts:
+    """The facts, checksums compared."""
+    layout = checkpoint.layout
+    progress = checkpoint.progress()
+    return RecoveryFacts(
+        sinks=tuple(publishers),
+        offsets=_epochs(layout.offsets),
+        commits=_epochs(layout.commits),
+        manifests=checkpoint.manifests(),
+        shown=progress.shown,
+        settled=progress.settled,
+        outside={sink: publisher.published() for sink, publisher in publishers.items()},
+        known_durable=progress.durable,
+        altered=tuple(_altered(checkpoint)),
+    )
+
+
+def recover(
+    checkpoint: Checkpoint,
+    publishers: Mapping[str, Publisher],
+    *,
+    faults: Faults | None = None,
+    held: Callable[[], bool] = lambda: True,
+) -> Recovered:
+    """Bring sinks and staged data in line with what is durable, or raise `CheckpointDamaged`."""
+    facts = gather(checkpoint, publishers)
+    publication = Publication(checkpoint, publishers, faults=faults or Faults(), held=held)
+    due: dict[int, list[str]] = {}
+    for action in decide(facts):
+        match action:
+            case Refuse(reason):
+                raise CheckpointDamaged(f"checkpoint {checkpoint.layout.root}: {reason}")
+            case DropManifest(epoch, fence):
+                remove(checkpoint.layout.manifest(epoch, fence))
+            case DiscardStaged(sink, keep):
+                publishers[sink].discard(keep)
+            case RecordShown(epoch, sink):
+                publication.record_shown(sink, epoch)
+            case Publish(epoch, sink):
+                due.setdefault(epoch, []).append(sink)
+    for epoch, sinks in sorted(due.items()):
+        publication.publish(_required(checkpoint, epoch), sinks)
+    manifest = _required(checkpoint, facts.durable) if facts.durable >= 0 else None
+    return Recovered(facts.durable, manifest, tuple(sorted(due)))
+
+
+def _required(checkpoint: Checkpoint, epoch: int) -> Manifest:
+    manifest = checkpoint.manifest(epoch)
+    if manifest is None or manifest.incarnation != checkpoint.incarnation:
+        raise CheckpointDamaged(
+            f"checkpoint {checkpoint.layout.root}: the manifest of epoch {epoch} is missing or"
+            " belongs to another checkpoint"
+        )
+    return manifest
+
+
+def _altered(checkpoint: Checkpoint) -> Iterator[str]:
+    """Files of Spark's logs that are not what a manifest says they were."""
+    layout = checkpoint.layout
+    progress = checkpoint.progress()
+    yield from _compare(layout.commit(progress.durable), progress.commit_crc)
+    for epoch in checkpoint.manifests():
+        manifest = checkpoint.manifest(epoch)
+        if manifest is not None:
+            yield from _compare(layout.offset(epoch), manifest.offsets_crc)
+            yield from _compare(layout.commit(epoch - 1), manifest.commits_crc)
+
+
+def _compare(path: Path, expected: int | None) -> Iterator[str]:
+    found = crc_of(path)
+    # An absent file may be purged; `decide` knows which must be there.
+    if expected is not None and found is not None and found != expected:
+        yield f"{path} does not match the checksum that was written down for it"
+
+
+def _epochs(directory: Path) -> tuple[int, ...]:
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return ()
+    return tuple(sorted(int(name) for name in names if name.isdigit()))

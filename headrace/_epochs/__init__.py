@@ -1,0 +1,1 @@
+"""The epoch planner: facts in, the next offset out. Pure."""

@@ -1,0 +1,1 @@
+"""Watermarks as pure functions: what the planner knows of time."""
