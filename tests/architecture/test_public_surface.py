@@ -11,9 +11,9 @@ import headrace
 ROOT = Path(__file__).parents[2]
 
 FACADE = """
-AggregateFunction Environment Epochs Expression JobHandle KeyedStream Restart Stream WatermarkStrategy
-WindowedStream __version__ avg coalesce col collect count count_distinct errors first last lit max max_by min
-min_by stddev sum variance when windows
+AggregateFunction Environment Epochs Expression KeyedStream Restart Stream WatermarkStrategy WindowedStream
+avg coalesce col collect count count_distinct errors first last lit max max_by min min_by stddev sum variance
+when windows
 """.split()
 
 
