@@ -1,0 +1,63 @@
+"""The one place that knows which operator runs which node."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from headrace._graph import nodes
+from headrace._runtime import rowwise
+from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
+from headrace._runtime.state import ShardState, TableSpec
+from headrace._runtime.windows.feeder import WindowFeeder
+from headrace._runtime.windows.panes import WindowOperator, window_tables
+from headrace.errors import EngineError
+
+__all__ = ["feeder", "keyed", "stateless", "tables"]
+
+_Maker = TypeVar("_Maker")
+
+_STATELESS: Mapping[type[nodes.Node], Callable[[Any], StatelessOperator]] = {
+    nodes.FilterBy: rowwise.FilterBy,
+    nodes.FilterRows: rowwise.FilterRows,
+    nodes.FlatMapRows: rowwise.FlatMapRows,
+    nodes.KeyByFunction: rowwise.KeyByFunction,
+    nodes.MapBatches: rowwise.MapBatches,
+    nodes.MapRows: rowwise.MapRows,
+    nodes.Select: rowwise.Select,
+    nodes.Union: rowwise.Union,
+}
+_FEEDERS: Mapping[type[nodes.Node], Callable[[Any], Feeder]] = {
+    nodes.WindowAggregate: WindowFeeder,
+}
+_KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = {
+    nodes.WindowAggregate: WindowOperator,
+}
+_TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
+    nodes.WindowAggregate: window_tables,
+}
+
+
+def stateless(node: nodes.Node) -> StatelessOperator:
+    """The operator of a step that looks at one batch at a time."""
+    return _find(_STATELESS, node)(node)
+
+
+def feeder(node: nodes.Node) -> Feeder:
+    """A new, empty first half of a keyed step."""
+    return _find(_FEEDERS, node)(node)
+
+
+def keyed(node: nodes.Node, state: ShardState) -> KeyedOperator:
+    """The second half of a keyed step, on the state of one shard."""
+    return _find(_KEYED, node)(node, state)
+
+
+def tables(node: nodes.Node) -> tuple[TableSpec, ...]:
+    """The state that a keyed step declares."""
+    return _find(_TABLES, node)(node)
+
+
+def _find(entries: Mapping[type[nodes.Node], _Maker], node: nodes.Node) -> _Maker:
+    made = entries.get(type(node))
+    if made is None:
+        raise EngineError(f"No operator is registered for the {node.verb} step '{node.uid}'.")
+    return made
