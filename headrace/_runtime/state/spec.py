@@ -1,0 +1,52 @@
+"""What a table of state looks like: its key columns, its value columns and how each is kept.
+
+A type whose values all fit one machine word is kept in a numpy array and has no nulls in a value column;
+every other Arrow type is kept in an arena and is nullable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+__all__ = ["TableSpec", "ValueSpec", "fixed_dtype", "storage_bits"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSpec:
+    """One value column. A new key starts with `initial`: a number for fixed-width types, else any or null."""
+
+    name: str
+    type: pa.DataType
+    initial: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table: `keys` identify a row inside a bucket, `values` are what is kept for it."""
+
+    name: str
+    keys: pa.Schema
+    values: tuple[ValueSpec, ...] = ()
+
+
+def fixed_dtype(kind: pa.DataType) -> np.dtype[np.generic] | None:
+    """The numpy type that holds values of this type, or None if they go to an arena."""
+    if pt.is_boolean(kind):
+        return np.dtype(np.bool_)
+    bits = storage_bits(kind)
+    if bits is None:
+        return None
+    return np.dtype(bits.to_pandas_dtype())
+
+
+def storage_bits(kind: pa.DataType) -> pa.DataType | None:
+    """The plain number type with the same bits: int64 for a timestamp, int32 for a date."""
+    if pt.is_temporal(kind) and not pt.is_interval(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    if pt.is_integer(kind) or kind in (pa.float32(), pa.float64()):
+        return kind
+    return None

@@ -1,0 +1,278 @@
+"""A table of state: one bucket's rows by key, in slots.
+
+A slot is a row's number for as long as its epoch lasts. Rows that changed are remembered by slot until
+`take_changes`, so that writing them down costs what was touched and not what exists. A removed row keeps
+its slot, marked dead, until its key comes back or `tidy` renumbers the table between two epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace._runtime.state.arrays import Arrays, Block
+from headrace._runtime.state.columns import Column, FixedColumn, VarColumn, column_of, to_numpy
+from headrace._runtime.state.index import ABSENT, Hashes, Mask, Slots, claim, look_up, rebuild
+from headrace._runtime.state.spec import TableSpec, ValueSpec
+
+__all__ = ["Table"]
+
+_FIRST_SLOTS = 256
+_PROBE_ROWS = 32_768
+_USED, _DEAD = 0, 1
+_NO_ROWS: Slots = np.empty(0, dtype=np.int64)
+
+
+class Table:
+    """Rows of one bucket by key. `blocks` names the buffers of a replica; without it the table is new."""
+
+    def __init__(self, spec: TableSpec, arrays: Arrays, blocks: Sequence[str] = ()) -> None:
+        self.spec = spec
+        self._arrays = arrays
+        names = list(blocks[1:])
+        self._keys = [
+            _open(f"k{i}", field.type, arrays, names) for i, field in enumerate(spec.keys)
+        ]
+        self._values = {
+            value.name: _open(f"v{i}", value.type, arrays, names)
+            for i, value in enumerate(spec.values)
+        }
+        self._block = self._open_block(blocks[0] if blocks else None, _FIRST_SLOTS)
+        self._changes: list[Slots] = []
+
+    def _open_block(self, name: str | None, slots: int) -> Block:
+        dtypes: dict[str, np.dtype[Any]] = {
+            "cells": np.dtype(np.int32),
+            "hash": np.dtype(np.uint64),
+            "live": np.dtype(np.bool_),
+        }
+        for key in self._keys:
+            dtypes |= key.dtypes(key=True)
+        for value in self._values.values():
+            dtypes |= value.dtypes(key=False)
+        if name is not None:
+            return Block(self._arrays, dtypes, name)
+        return Block.create(self._arrays, dtypes, _capacities(dtypes, slots))
+
+    @property
+    def size(self) -> int:
+        """How many rows are live."""
+        return self._used - int(self._block.counters[_DEAD])
+
+    @property
+    def blocks(self) -> list[str]:
+        """The buffers that hold this table, for the header of a replica."""
+        return [self._block.name, *(column.arena.block.name for column in self._var_columns())]
+
+    def upsert(self, hashes: Hashes, keys: Sequence[pa.Array]) -> tuple[Slots, Mask]:
+        """The slot of each key, and which of them are new. Keys are distinct within a call."""
+        self._arrays.mark_dirty()
+        prepared = self._prepare(keys)
+        slots = np.empty(len(hashes), dtype=np.int64)
+        is_new = np.zeros(len(hashes), dtype=np.bool_)
+        for start in range(0, len(hashes), _PROBE_ROWS):
+            part = slice(start, start + _PROBE_ROWS)
+            slots[part] = self._claim(hashes[part], prepared, start, is_new[part])
+        return slots, is_new
+
+    def find(self, hashes: Hashes, keys: Sequence[pa.Array]) -> Slots:
+        """The slot of each key, -1 where there is none."""
+        prepared = self._prepare(keys)
+        slots = np.empty(len(hashes), dtype=np.int64)
+        for start in range(0, len(hashes), _PROBE_ROWS):
+            part = slice(start, start + _PROBE_ROWS)
+            same = self._same(prepared, start)
+            slots[part] = look_up(self._block["cells"], self._block["hash"], hashes[part], same)
+        if self._block.counters[_DEAD]:
+            slots[~self._block["live"][slots]] = ABSENT
+        return slots
+
+    def get(self, column: str, slots: Slots) -> npt.NDArray[Any] | pa.Array:
+        """A copy of the values in these slots: numpy for fixed-width types, else Arrow."""
+        kept = self._values[column]
+        if isinstance(kept, VarColumn):
+            return kept.gather(self._block, slots)
+        return self._block[kept.field][slots]
+
+    def arrow(self, column: str, slots: Slots) -> pa.Array:
+        """A copy of the values in these slots as an Arrow array of the declared type."""
+        return self._values[column].gather(self._block, slots)
+
+    def put(self, column: str, slots: Slots, values: npt.NDArray[Any] | pa.Array) -> None:
+        """Write values to these slots."""
+        self._arrays.mark_dirty()
+        kept = self._values[column]
+        if isinstance(kept, VarColumn):
+            if not isinstance(values, pa.Array):
+                values = pa.array(values, type=kept.type)
+            kept.write(self._block, slots, values)
+        else:
+            self._block[kept.field][slots] = to_numpy(values, kept.type)
+        self.touch(slots)
+
+    def values(self, column: str) -> npt.NDArray[Any]:
+        """The array of a fixed-width column by slot, to change in place; then `touch` the slots.
+
+        It is a view: stale after the next `upsert`, `drop_before` or commit.
+        """
+        self._arrays.mark_dirty()
+        return self._block[self._values[column].field]
+
+    def touch(self, slots: Slots) -> None:
+        """These slots changed."""
+        if not self._changes or self._changes[-1] is not slots:
+            self._changes.append(slots)
+
+    def live(self) -> Slots:
+        """The slots of all live rows."""
+        if self._block.counters[_DEAD] == 0:
+            return np.arange(self._used)
+        return np.flatnonzero(self._block["live"][: self._used])
+
+    def keys(self, slots: Slots) -> list[pa.Array]:
+        """The key columns of these slots."""
+        return [key.gather(self._block, slots) for key in self._keys]
+
+    def hashes(self, slots: Slots) -> Hashes:
+        """The key hashes of these slots."""
+        found: Hashes = self._block["hash"][slots]
+        return found
+
+    def is_live(self, slots: Slots) -> Mask:
+        """Whether the rows of these slots were not removed."""
+        flags: Mask = self._block["live"][slots]
+        return flags
+
+    def remove(self, slots: Slots) -> None:
+        """Remove the rows of these distinct slots."""
+        self._arrays.mark_dirty()
+        dying = slots[self._block["live"][slots]]
+        self._block["live"][dying] = False
+        self._block.counters[_DEAD] += dying.size
+        self.touch(dying)
+
+    def take_changes(self) -> Slots:
+        """The slots that changed since the last call, each once, in order."""
+        changes, self._changes = self._changes, []
+        touched = sum(slots.size for slots in changes)
+        if touched * 16 < self._used:
+            return np.unique(np.concatenate(changes)) if changes else _NO_ROWS
+        mask = np.zeros(self._used, dtype=np.bool_)
+        for slots in changes:
+            mask[slots] = True
+        return np.flatnonzero(mask)
+
+    def tidy(self) -> None:
+        """Between epochs: drop dead values and, when half the slots are dead, renumber the rest."""
+        dead = int(self._block.counters[_DEAD])
+        if dead > _FIRST_SLOTS and 2 * dead > self._used:
+            self._renumber()
+        for column in self._var_columns():
+            if column.arena.rows > 2 * self.size:
+                column.compact(self._block, self.live())
+
+    def release(self) -> None:
+        """Give all buffers back."""
+        for name in self.blocks:
+            self._arrays.release(name)
+
+    @property
+    def _used(self) -> int:
+        return int(self._block.counters[_USED])
+
+    def _var_columns(self) -> list[VarColumn]:
+        columns = [*self._keys, *self._values.values()]
+        return [column for column in columns if isinstance(column, VarColumn)]
+
+    def _prepare(self, keys: Sequence[pa.Array]) -> list[Any]:
+        return [key.prepare(values) for key, values in zip(self._keys, keys, strict=True)]
+
+    def _same(self, prepared: list[Any], start: int) -> Any:
+        def same(rows: Slots, slots: Slots) -> Mask:
+            places = rows + start if start else rows
+            equal = self._keys[0].same(self._block, slots, prepared[0], places)
+            for key, values in zip(self._keys[1:], prepared[1:], strict=True):
+                equal &= key.same(self._block, slots, values, places)
+            return equal
+
+        return same
+
+    def _claim(self, hashes: Hashes, prepared: list[Any], start: int, is_new: Mask) -> Slots:
+        self._reserve(len(hashes))
+        used = self._used
+        slots, fresh = claim(
+            self._block["cells"], self._block["hash"], used, hashes, self._same(prepared, start)
+        )
+        if fresh.size:
+            new = np.arange(used, used + fresh.size)
+            for key, values in zip(self._keys, prepared, strict=True):
+                key.store(self._block, new, values, fresh + start)
+            self._block.counters[_USED] = used + fresh.size
+            is_new[fresh] = True
+            self._begin(new)
+        if self._block.counters[_DEAD]:
+            self._revive(slots, is_new)
+        return slots
+
+    def _begin(self, slots: Slots) -> None:
+        """Give rows their initial values."""
+        self._block["live"][slots] = True
+        for value in self.spec.values:
+            _write_initial(self._block, self._values[value.name], value, slots)
+        self.touch(slots)
+
+    def _revive(self, slots: Slots, is_new: Mask) -> None:
+        back = np.flatnonzero(~self._block["live"][slots])
+        if back.size:
+            is_new[back] = True
+            self._block.counters[_DEAD] -= back.size
+            self._begin(slots[back])
+
+    def _reserve(self, rows: int) -> None:
+        """Make room for so many more slots; cells stay at least twice the slots."""
+        slots = len(self._block["hash"])
+        if self._used + rows <= slots:
+            return
+        while slots < self._used + rows:
+            slots *= 2
+        sizes = {field: slots for field in self._block} | {"cells": 2 * slots}
+        self._block.grow(sizes, blank=frozenset({"cells"}))
+        rebuild(self._block["cells"], self._block["hash"][: self._used])
+
+    def _renumber(self) -> None:
+        """Copy the live rows into a block of their own."""
+        live, old = self.live(), self._block
+        new = self._open_block(None, max(_FIRST_SLOTS, 1 << int(live.size - 1).bit_length()))
+        for field in old:
+            if field != "cells":
+                new[field][: live.size] = old[field][live]
+        new.counters[:] = old.counters
+        new.counters[_USED], new.counters[_DEAD] = live.size, 0
+        rebuild(new["cells"], new["hash"][: live.size])
+        self._block = new
+        old.release()
+
+
+def _open(field: str, kind: pa.DataType, arrays: Arrays, names: list[str]) -> Column:
+    """A column, with the next arena of the replica if it needs one."""
+    column = column_of(field, kind, arrays, names[0] if names else None)
+    if isinstance(column, VarColumn) and names:
+        names.pop(0)
+    return column
+
+
+def _capacities(dtypes: dict[str, np.dtype[Any]], slots: int) -> dict[str, int]:
+    return dict.fromkeys(dtypes, slots) | {"cells": 2 * slots}
+
+
+def _write_initial(block: Block, column: Column, value: ValueSpec, slots: Slots) -> None:
+    if isinstance(column, FixedColumn):
+        block[column.field][slots] = 0 if value.initial is None else value.initial
+    elif value.initial is None:
+        block[column.field][slots] = 0
+    else:
+        column.write(block, slots, pa.array([value.initial] * slots.size, type=value.type))
