@@ -22,7 +22,7 @@ from headrace._commit.paths import ENTRIES, Layout
 from headrace.endpoints import Json
 from headrace.errors import CheckpointDamaged, CheckpointError, CheckpointMismatch
 
-__all__ = ["FORMAT", "Checkpoint", "JobRecord", "durable_epoch", "peek", "prepare"]
+__all__ = ["FORMAT", "Checkpoint", "JobRecord", "durable_epoch", "logged_epochs", "peek", "prepare"]
 
 #: Of the files that this package writes. A checkpoint of another format is refused.
 FORMAT = 1
@@ -150,11 +150,15 @@ def peek(root: str | Path) -> JobRecord | None:
 
 def durable_epoch(layout: Layout) -> int:
     """The highest commit of Spark; -1 if there is none. Older ones may be purged already."""
-    try:
-        names = os.listdir(layout.commits)
-    except FileNotFoundError:
-        return -1
-    return max((int(name) for name in names if name.isdigit()), default=-1)
+    return max(logged_epochs(layout.commits), default=-1)
+
+
+def logged_epochs(directory: Path) -> tuple[int, ...]:
+    """The epochs that one of Spark's logs holds, ascending."""
+    if not directory.is_dir():
+        return ()
+    names = (path.name for path in directory.iterdir())
+    return tuple(sorted(int(name) for name in names if name.isdigit()))
 
 
 def _has_history(layout: Layout) -> bool:
@@ -187,7 +191,8 @@ def _check_modes(path: Path) -> None:
 
 
 def _check_entries(path: Path) -> None:
-    strangers = sorted(name for name in os.listdir(path) if name not in ENTRIES and name[0] != ".")
+    strangers = sorted({entry.name for entry in path.iterdir()} - ENTRIES)
+    strangers = [name for name in strangers if not name.startswith(".")]
     if strangers and not (path / "job.json").exists():
         raise CheckpointError(
             f"{path} is no checkpoint and is not empty (it holds {', '.join(strangers[:3])});"

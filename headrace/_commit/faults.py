@@ -1,7 +1,7 @@
 """Kill points for crash tests. In production `Faults` does nothing.
 
 `HEADRACE_FAULT=K6:3:group` kills at point K6 of epoch 3: the process `group`, the `driver` alone or the
-`jvm` alone. `HEADRACE_DRIVER_PID` and `HEADRACE_JVM_PID` tell the victims to processes that are neither.
+`jvm` alone. `HEADRACE_{GROUP,DRIVER,JVM}_PID` tell the victims to processes that are none of them.
 Faults in this form are read from the environment once, so nothing here costs anything while a job runs.
 """
 
@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 from headrace.errors import SetupError
 
@@ -25,13 +25,15 @@ Victim = Literal["group", "driver", "jvm"]
 class Faults:
     """Reaching a kill point does nothing."""
 
+    VARIABLE: ClassVar[str] = "HEADRACE_FAULT"
+
     def reach(self, point: str, epoch: int) -> None:
         """The job is at `point` of `epoch`."""
 
     @staticmethod
     def from_environment(environment: Mapping[str, str] = os.environ) -> Faults:
         """What `HEADRACE_FAULT` asks for; without it, nothing."""
-        wish = environment.get("HEADRACE_FAULT")
+        wish = environment.get(Faults.VARIABLE)
         return KillAt.parse(wish, environment) if wish else Faults()
 
 
@@ -68,7 +70,8 @@ class KillAt(Faults):
 
     def _kill(self) -> None:
         if self.victim == "group":
-            os.killpg(os.getpgrp(), signal.SIGKILL)
+            # Spark puts its workers into a group of their own; the job's group is told to them.
+            os.killpg(self.pid or os.getpgrp(), signal.SIGKILL)
         elif self.pid is not None:
             os.kill(self.pid, signal.SIGKILL)
         elif self.victim == "driver":

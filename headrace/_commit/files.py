@@ -40,10 +40,10 @@ def write_durably(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         raise
     sync_directory(path.parent)
 
@@ -92,7 +92,7 @@ def make_directory(path: Path) -> None:
 def remove(path: Path) -> None:
     """Remove a file if it is there."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+        path.unlink()
 
 
 def remove_leftovers(directory: Path) -> None:

@@ -1,14 +1,15 @@
 """Where everything of a checkpoint lies. Names only: nothing here touches the disk.
 
-    job.json                         who the checkpoint belongs to, its incarnation and shards
-    lease                            locked by the run that may write
-    fence                            the number of the last start
-    control.json                     what the planner is asked to do: run, stop or drain
-    manifests/<epoch>-<fence>.json   what an epoch did
-    published.json                   how far each sink is
-    sources/<uid>/                   a source's own durable notes
-    spool/<uid>/                     rows staged for sinks without a staging area of their own
-    spark/                           Spark's checkpoint: offsets/N, commits/N, state
+job.json                         who the checkpoint belongs to, its incarnation and shards
+lease                            locked by the run that may write
+fence                            the number of the last start
+control.json                     what the planner is asked to do: run, stop or drain
+manifests/<epoch>-<fence>.json   what an epoch did
+published.json                   how far each sink is
+sources/<uid>/                   a source's own durable notes
+spool/<uid>/                     rows staged for sinks without a staging area of their own
+spark/                           Spark's checkpoint: offsets/N, commits/N, state
+spark.log                        what Spark and the workers print
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ ENTRIES = frozenset(
         "lease",
         "fence",
         "control.json",
+        "stopped",
         "manifests",
         "published.json",
         "sources",
         "spool",
         "spark",
+        "spark.log",
     }
 )
 
@@ -63,6 +66,10 @@ class Layout:
         return self.root / "control.json"
 
     @property
+    def stopped(self) -> Path:
+        return self.root / "stopped"
+
+    @property
     def manifests(self) -> Path:
         return self.root / "manifests"
 
@@ -73,6 +80,10 @@ class Layout:
     @property
     def spark(self) -> Path:
         return self.root / "spark"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "spark.log"
 
     @property
     def offsets(self) -> Path:

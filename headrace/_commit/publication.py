@@ -97,9 +97,7 @@ class Publication:
             )
         layout = self._checkpoint.layout
         crc = crc_of(layout.commit(self._durable))
-        write_progress(
-            layout, Progress(dict(self._shown), dict(self._settled), self._durable, crc)
-        )
+        write_progress(layout, Progress(dict(self._shown), dict(self._settled), self._durable, crc))
         if epoch % _RETIRE_EVERY == 0:
             self._retire()
 

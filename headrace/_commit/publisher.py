@@ -114,7 +114,7 @@ class Committer:
                     self._done(manifest)
         except HeadraceError as error:
             self._fail(error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a thread must not die in silence
             failure = EngineError(f"publishing failed: {error!r}")
             failure.__cause__ = error
             self._fail(failure)

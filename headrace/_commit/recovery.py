@@ -6,12 +6,11 @@ is not, and refuses when the facts do not fit together. It can be cut short and 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace._commit.checkpoint import Checkpoint
+from headrace._commit.checkpoint import Checkpoint, logged_epochs
 from headrace._commit.faults import Faults
 from headrace._commit.files import crc_of, remove
 from headrace._commit.manifest import Manifest
@@ -54,8 +53,8 @@ def gather(checkpoint: Checkpoint, publishers: Mapping[str, Publisher]) -> Recov
     progress = checkpoint.progress()
     return RecoveryFacts(
         sinks=tuple(publishers),
-        offsets=_epochs(layout.offsets),
-        commits=_epochs(layout.commits),
+        offsets=logged_epochs(layout.offsets),
+        commits=logged_epochs(layout.commits),
         manifests=checkpoint.manifests(),
         shown=progress.shown,
         settled=progress.settled,
@@ -121,11 +120,3 @@ def _compare(path: Path, expected: int | None) -> Iterator[str]:
     # An absent file may be purged; `decide` knows which must be there.
     if expected is not None and found is not None and found != expected:
         yield f"{path} does not match the checksum that was written down for it"
-
-
-def _epochs(directory: Path) -> tuple[int, ...]:
-    try:
-        names = os.listdir(directory)
-    except FileNotFoundError:
-        return ()
-    return tuple(sorted(int(name) for name in names if name.isdigit()))

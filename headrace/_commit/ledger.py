@@ -1,0 +1,79 @@
+"""The ledger: every row that goes into a step is accounted for, in every epoch.
+
+Counts by step: `in`, `out`, `late`, `filtered`, `dead` (dead-lettered), `held` (taken into state). A step
+obeys the law of its kind:
+
+    one     in = out + late + filtered + dead     map, filter, select, source, sink: a row is a row
+    many    in >= dead                            flat_map, map_batches: a row may become any number
+    keyed   in = held + late + dead               windows: rows go into state, results are new rows
+
+and along every edge, what a step takes in is what those before it put out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headrace.errors import EngineError
+
+__all__ = ["COUNTS", "Law", "Ledger"]
+
+COUNTS = ("in", "out", "late", "filtered", "dead", "held")
+
+Law = Literal["one", "many", "keyed"]
+Counts = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Counts since the job began: uid -> name -> rows."""
+
+    counts: Counts = field(default_factory=dict)
+
+    def add(self, counts: Counts) -> Ledger:
+        """The ledger with one more epoch, or one more task, in it."""
+        total = {uid: dict(names) for uid, names in self.counts.items()}
+        for uid, names in counts.items():
+            mine = total.setdefault(uid, {})
+            for name, rows in names.items():
+                if name not in COUNTS:
+                    raise EngineError(
+                        f"step {uid!r} counts {name!r}, which the ledger does not know"
+                    )
+                mine[name] = mine.get(name, 0) + rows
+        return Ledger(total)
+
+    def count(self, uid: str, name: str) -> int:
+        """One number; 0 if nothing was counted."""
+        return self.counts.get(uid, {}).get(name, 0)
+
+    def problems(
+        self,
+        laws: Mapping[str, Law],
+        edges: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+    ) -> list[str]:
+        """Sentences about rows that are not accounted for; empty when all are.
+
+        `edges`: a step's uid -> the (uid, count) pairs that it takes its rows from, for example
+        `{"late-sink": [("per-auction", "late")]}`.
+        """
+        broken = [text for uid, law in laws.items() for text in self._broken(uid, law)]
+        for uid, feeds in (edges or {}).items():
+            sent = sum(self.count(feeder, name) for feeder, name in feeds)
+            if sent != self.count(uid, "in"):
+                broken.append(f"step {uid!r} took in {self.count(uid, 'in')} of {sent} rows")
+        return broken
+
+    def _broken(self, uid: str, law: Law) -> Iterator[str]:
+        taken, dead = self.count(uid, "in"), self.count(uid, "dead")
+        if law == "many":
+            if dead > taken:
+                yield f"step {uid!r} took in {taken} rows and dead-lettered {dead}"
+            return
+        parts = ("out", "late", "filtered", "dead") if law == "one" else ("held", "late", "dead")
+        accounted = {name: self.count(uid, name) for name in parts}
+        if taken != sum(accounted.values()):
+            told = ", ".join(f"{rows} {name}" for name, rows in accounted.items())
+            yield f"step {uid!r} took in {taken} rows, but accounts for {told}"

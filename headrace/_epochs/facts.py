@@ -1,0 +1,116 @@
+"""What the planner knows of the epochs so far: part of every manifest, so recovery finds it.
+
+`Facts.after` is called once an epoch, where its counts arrive; everything the planner steers by is computed
+there, from the previous epoch's facts and this epoch's measurements alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headrace._epochs.offset import Offset
+from headrace._watermarks.tracker import Tracker, observe
+from headrace.endpoints import Json
+from headrace.errors import CheckpointDamaged
+
+__all__ = ["FIRST_LIMIT", "TARGET_US", "Facts"]
+
+#: Rows in an epoch before anything is measured.
+FIRST_LIMIT = 50_000
+#: Below it an epoch of a job that is behind wastes time on what every epoch costs.
+TARGET_US = 1_000_000
+_LONGEST_US = 3 * TARGET_US
+_LEAST_LIMIT = 10_000
+#: Beyond any `Epochs.max_rows` that makes sense; keeps the product finite.
+_GREATEST_LIMIT = 2**40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Measurements of the epochs up to one."""
+
+    tracker: Tracker = field(default_factory=Tracker)
+    #: Rows that the next epoch may have, as far as its duration is concerned.
+    limit: int = FIRST_LIMIT
+    #: Of the last epoch that had rows; 0 before.
+    bytes_per_row: float = 0.0
+    #: By source: rows a position, of sources whose positions are not rows.
+    rows_per_position: Mapping[str, float] = field(default_factory=dict)
+    #: Of the last epoch, for those who look.
+    rows: int = 0
+    size: int = 0
+    duration_us: int = 0
+
+    def after(
+        self,
+        offset: Offset,
+        *,
+        maxima: Mapping[str, Mapping[str, int]],
+        rows: Mapping[str, int],
+        size: int,
+        duration_us: int | None,
+    ) -> Facts:
+        """The facts behind `offset`, from those before it.
+
+        `maxima`: source -> partition -> greatest timestamp, partitions without rows left out. `rows`: rows
+        read by source. `size`: their bytes in memory. `duration_us`: how long the epoch took; None if
+        unknown, as in an epoch that was planned by an earlier run.
+        """
+        total = sum(rows.values())
+        return Facts(
+            tracker=observe(
+                self.tracker,
+                maxima,
+                partitions=offset.ranges,
+                watermarks=offset.watermarks,
+                clock_us=offset.clock_us,
+            ),
+            limit=_steer(self.limit, total, duration_us),
+            bytes_per_row=size / total if total else self.bytes_per_row,
+            rows_per_position={**self.rows_per_position, **_densities(offset, rows)},
+            rows=total,
+            size=size,
+            duration_us=duration_us or 0,
+        )
+
+    def to_json(self) -> dict[str, Json]:
+        """Plain JSON, for the manifest."""
+        return {
+            "tracker": self.tracker.to_json(),
+            "limit": self.limit,
+            "bytes_per_row": self.bytes_per_row,
+            "rows_per_position": dict(self.rows_per_position),
+            "rows": self.rows,
+            "size": self.size,
+            "duration_us": self.duration_us,
+        }
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Facts:
+        """The facts again; the manifest they came in has a checksum."""
+        try:
+            return Facts(**{**document, "tracker": Tracker.from_json(document["tracker"])})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise CheckpointDamaged(f"the facts of a manifest are not readable: {error}") from error
+
+
+def _steer(limit: int, rows: int, duration_us: int | None) -> int:
+    """Grow towards the target, shrink far beyond it; an epoch that was not full proves nothing of growth."""
+    if duration_us is None or duration_us <= 0:
+        return limit
+    if duration_us > _LONGEST_US and rows > 0:
+        return max(_LEAST_LIMIT, min(limit, rows) // 2)
+    if duration_us < TARGET_US and rows >= limit * 0.9:
+        return min(int(limit * min(TARGET_US / duration_us, 4.0)), _GREATEST_LIMIT)
+    return limit
+
+
+def _densities(offset: Offset, rows: Mapping[str, int]) -> dict[str, float]:
+    found = {}
+    for source, parts in offset.ranges.items():
+        positions = sum(to - start for start, to in parts.values())
+        if positions:
+            found[source] = rows.get(source, 0) / positions
+    return found

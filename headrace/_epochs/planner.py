@@ -1,0 +1,189 @@
+"""The epoch planner: (last offset, its facts, positions outside, clock, settings) -> next offset. Pure.
+
+The same arguments always give the same offset. The planner reads no clock, no file and no system outside,
+and it keeps nothing between calls. How many rows an epoch takes is `allotment`; what is due is decided here:
+
+    birth      epoch 0 always happens, with or without rows: Spark runs it whatever we answer
+    rows       something can be read
+    time       a watermark moved, be it only because a partition went idle
+    end        every source is finished and read, or a drain was asked for: once, with all watermarks
+               at the end of time and no rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from headrace._epochs.allotment import allot
+from headrace._epochs.facts import Facts
+from headrace._epochs.offset import Offset, Ranges
+from headrace._watermarks.tracker import Standing, advance
+from headrace.config import Epochs
+from headrace.endpoints import Source, Span
+from headrace.errors import InputError
+from headrace.watermarks import END_OF_TIME, NO_WATERMARK, WatermarkStrategy
+
+__all__ = ["PlannerSettings", "Request", "Spans", "plan", "unread"]
+
+Request = Literal["run", "stop", "drain"]
+#: source uid -> partition -> what it offers.
+Spans = Mapping[str, Mapping[str, Span]]
+
+
+@dataclass(frozen=True)
+class PlannerSettings:
+    """What does not change while a job runs."""
+
+    epochs: Epochs
+    sources: Mapping[str, Source]
+    strategies: Mapping[str, WatermarkStrategy | None]
+    #: With so many epochs that a sink has not shown, nothing more is taken in.
+    max_unpublished: int = 16
+
+
+def plan(
+    start: Offset,
+    facts: Facts,
+    spans: Spans,
+    *,
+    clock_us: int,
+    settings: PlannerSettings,
+    request: Request = "run",
+    unpublished: int = 0,
+) -> Offset | None:
+    """The next epoch, or None if there is nothing to do now."""
+    clock_us = max(clock_us, start.clock_us)
+    birth = start.epoch < 0
+    if start.final:
+        return None
+    if not birth and _must_wait(start, settings, clock_us, request, unpublished):
+        return None
+    spans = _known(spans, settings)
+    _check(start, spans)
+    here = _positions(start, spans)
+    if request == "drain" or _exhausted(here, spans, settings):
+        return _final(start, here, settings, clock_us)
+    ranges = allot(here, spans, facts, settings.epochs, settings.sources)
+    offset = Offset(
+        start.epoch + 1,
+        ranges,
+        _watermarks(start, facts, spans, settings, clock_us),
+        _vector(start, settings),
+        clock_us,
+    )
+    due = offset.positions > 0 or offset.watermarks != offset.before
+    return offset if due or birth else None
+
+
+def unread(start: Offset, spans: Spans) -> dict[str, int]:
+    """By source: positions that exist outside and were never read. A finished job may ask."""
+    found = {
+        source: sum(
+            max(0, span.end - _position(start, source, name, span)) for name, span in parts.items()
+        )
+        for source, parts in spans.items()
+    }
+    return {source: positions for source, positions in found.items() if positions}
+
+
+def _must_wait(
+    start: Offset, settings: PlannerSettings, clock_us: int, request: Request, unpublished: int
+) -> bool:
+    if request == "stop":
+        return True
+    if unpublished >= settings.max_unpublished:
+        return True
+    return request == "run" and clock_us - start.clock_us < settings.epochs.min_interval_us
+
+
+def _known(spans: Spans, settings: PlannerSettings) -> Spans:
+    return {source: spans.get(source, {}) for source in settings.sources}
+
+
+def _check(start: Offset, spans: Spans) -> None:
+    """A position that we must read but that is gone is an error, never a gap."""
+    for source, parts in spans.items():
+        for name, span in parts.items():
+            position = start.position(source, name)
+            if position is None:
+                continue
+            if span.first > position:
+                raise InputError(
+                    f"source {source!r}, partition {name!r}: the positions {position} to"
+                    f" {span.first - 1} were not read yet and are gone"
+                )
+            if span.finished and span.end < position:
+                raise InputError(
+                    f"source {source!r}, partition {name!r} ends at {span.end}, but the checkpoint has"
+                    f" read up to {position}: this is not the input that the job began with"
+                )
+
+
+def _positions(start: Offset, spans: Spans) -> Ranges:
+    """Every partition we know, as an empty range where it stands."""
+    here: dict[str, dict[str, tuple[int, int]]] = {}
+    for source in {*start.ranges, *spans}:
+        known = {name: (to, to) for name, (_, to) in start.ranges.get(source, {}).items()}
+        new = {name: (s.first, s.first) for name, s in spans.get(source, {}).items()}
+        here[source] = {**new, **known}
+    return here
+
+
+def _position(start: Offset, source: str, partition: str, span: Span) -> int:
+    known = start.position(source, partition)
+    return span.first if known is None else known
+
+
+def _exhausted(here: Ranges, spans: Spans, settings: PlannerSettings) -> bool:
+    return all(
+        here[source]
+        and all(
+            _standing(spans[source].get(name), position) == "finished"
+            for name, (position, _) in here[source].items()
+        )
+        for source in settings.sources
+    )
+
+
+def _standing(span: Span | None, position: int) -> Standing:
+    if span is None:
+        return "open"
+    if span.end > position:
+        return "waiting"
+    return "finished" if span.finished else "open"
+
+
+def _watermarks(
+    start: Offset, facts: Facts, spans: Spans, settings: PlannerSettings, clock_us: int
+) -> dict[str, int]:
+    standings = {
+        source: {
+            name: _standing(span, _position(start, source, name, span))
+            for name, span in parts.items()
+        }
+        for source, parts in spans.items()
+    }
+    return advance(
+        facts.tracker,
+        _vector(start, settings),
+        settings.strategies,
+        standings=standings,
+        clock_us=clock_us,
+    )
+
+
+def _vector(start: Offset, settings: PlannerSettings) -> dict[str, int]:
+    return {source: start.watermarks.get(source, NO_WATERMARK) for source in settings.strategies}
+
+
+def _final(start: Offset, here: Ranges, settings: PlannerSettings, clock_us: int) -> Offset:
+    return Offset(
+        start.epoch + 1,
+        here,
+        dict.fromkeys(settings.strategies, END_OF_TIME),
+        _vector(start, settings),
+        clock_us,
+        final=True,
+    )
