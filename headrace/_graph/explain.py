@@ -1,0 +1,127 @@
+"""A job as text: every step with its inputs and its place in the code, then the stages and shuffles.
+
+job 'bids-per-auction': 2 stages, 1 shuffle
+
+graph
+  bids         source  BidSource, watermarks 0:00:04 behind 'date_time'    pipeline.py:6
+  per-auction  window  tumbling 0:00:10 by auction, ...  <- bids           pipeline.py:11
+  results      sink    FileSink  <- per-auction                            pipeline.py:17
+
+stages
+  0 reads      bids
+     shuffle   per-auction by auction
+  1 hosts      per-auction -> results
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+
+from headrace._graph.nodes import (
+    MAIN,
+    FilterBy,
+    Node,
+    Port,
+    ReadSource,
+    Select,
+    WindowAggregate,
+    WriteSink,
+)
+from headrace.watermarks import WatermarkStrategy
+
+__all__ = ["explain"]
+
+
+def explain(
+    job: str,
+    nodes: Sequence[Node],
+    entered: Mapping[int, frozenset[int]],
+    stage_of: Mapping[int, int],
+) -> str:
+    """The text. `entered` are the stages in which a step takes rows in, `stage_of` those of keyed steps."""
+    stages = 1 + max(stage_of.values(), default=0)
+    head = f"job '{job}': {_count(stages, 'stage')}, {_count(stages - 1, 'shuffle')}"
+    graph = _aligned([_row(node, nodes, node.id in entered) for node in nodes])
+    line = list(_stage_lines(nodes, entered, stage_of, stages))
+    return "\n".join([head, "", "graph", *graph, "", "stages", *line])
+
+
+def _row(node: Node, nodes: Sequence[Node], runs: bool) -> tuple[str, ...]:
+    taken = ", ".join(_port(port, nodes) for port in node.inputs)
+    about = _about(node) + (f"  <- {taken}" if taken else "")
+    if not runs:
+        about += "  (reaches no sink: not run)"
+    return node.uid, node.verb, node.where, about
+
+
+def _about(node: Node) -> str:
+    if isinstance(node, ReadSource):
+        return f"{type(node.source).__name__}, {_event_time(node.strategy)}"
+    if isinstance(node, WriteSink):
+        return type(node.sink).__name__
+    if isinstance(node, Select):
+        return ", ".join(f"{name} = {expression!r}" for name, expression in node.columns)
+    if isinstance(node, FilterBy):
+        return repr(node.condition)
+    if isinstance(node, WindowAggregate):
+        return _window(node)
+    function = getattr(node, "function", None)
+    return "" if function is None else str(getattr(function, "__name__", type(function).__name__))
+
+
+def _event_time(strategy: WatermarkStrategy | None) -> str:
+    if strategy is None:
+        return "no event time"
+    stamps = strategy.timestamps
+    named = getattr(stamps, "__name__", None) or repr(stamps)
+    text = f"watermarks {timedelta(microseconds=strategy.bound_us)} behind {named}"
+    if strategy.idleness_us is not None:
+        text += f", idle after {timedelta(microseconds=strategy.idleness_us)}"
+    return text
+
+
+def _window(node: WindowAggregate) -> str:
+    results = ", ".join(f"{name} = {aggregate}" for name, aggregate in node.aggregates)
+    text = f"{node.window} by {', '.join(node.keys)}"
+    if node.lateness_us:
+        text += f", {timedelta(microseconds=node.lateness_us)} late at most"
+    return f"{text}: {results}"
+
+
+def _stage_lines(
+    nodes: Sequence[Node],
+    entered: Mapping[int, frozenset[int]],
+    stage_of: Mapping[int, int],
+    stages: int,
+) -> Iterator[str]:
+    for stage in range(stages):
+        hosted = [node for node in nodes if stage_of.get(node.id) == stage]
+        if hosted:
+            keys = [f"{node.uid} by {', '.join(getattr(node, 'keys', ()))}" for node in hosted]
+            yield f"     shuffle  {'; '.join(keys)}"
+        first = hosted if stage else [n for n in nodes if not n.inputs and n.id in entered]
+        names = [n.uid for n in first]
+        after = [n for n in nodes if n.inputs and not n.keyed and stage in entered.get(n.id, ())]
+        verb = "hosts" if stage else "reads"
+        yield f"  {stage}  {verb}    {', '.join(names)}"
+        if after:
+            yield f"     then     {', '.join(n.uid for n in after)}"
+        if feeding := [n for n in nodes if n.keyed and stage in entered.get(n.id, ())]:
+            yield f"     feeds    {', '.join(n.uid for n in feeding)}"
+
+
+def _port(port: Port, nodes: Sequence[Node]) -> str:
+    uid = nodes[port.node].uid
+    return uid if port.output == MAIN else f"{uid}.{port.output}"
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  "
+        + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

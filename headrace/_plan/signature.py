@@ -1,0 +1,124 @@
+"""What a checkpoint depends on, as JSON, and what changed between two of them, as sentences.
+
+In it: which sources there are and what gives their positions a meaning; the uid, keys, window and
+aggregates of every keyed step, where it stands and what feeds it; the uids of sinks. Not in it: bodies of
+user functions, stateless steps, options of sinks, watermark strategies. Those may change between two runs.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from headrace._graph.nodes import Node, ReadSource, WindowAggregate, WriteSink
+from headrace._plan.depths import measure
+from headrace.aggregates import Aggregate
+from headrace.endpoints import Json
+from headrace.functions import accumulator_type
+
+__all__ = ["describe_change", "digest", "signature"]
+
+_FORMAT = 1
+
+
+def signature(nodes: Iterable[Node]) -> dict[str, Json]:
+    """The signature of a graph: plain JSON, the same for the same graph on every machine."""
+    nodes = tuple(nodes)
+    depths = measure(nodes)
+    return {
+        "format": _FORMAT,
+        "sources": {n.uid: n.source.signature() for n in nodes if isinstance(n, ReadSource)},
+        "steps": {
+            n.uid: {
+                **_window(n),
+                "fed by": sorted(depths.feeds[n.id]),
+                "stage": depths.stage_of[n.id],
+            }
+            for n in nodes
+            if isinstance(n, WindowAggregate)
+        },
+        "sinks": sorted(n.uid for n in nodes if isinstance(n, WriteSink)),
+    }
+
+
+def digest(signed: Mapping[str, Json]) -> str:
+    """A short name for a signature."""
+    return hashlib.sha256(_canonical(signed).encode()).hexdigest()[:32]
+
+
+def describe_change(old: Mapping[str, Json], new: Mapping[str, Json]) -> list[str]:
+    """What keeps a checkpoint with the signature `old` from carrying on as `new`; empty: nothing."""
+    if old.get("format") != new.get("format"):
+        return ["it was written by a version of Headrace that describes jobs in another way"]
+    return [
+        *_named_changes("source", _mapping(old["sources"]), _mapping(new["sources"])),
+        *_named_changes("step", _mapping(old["steps"]), _mapping(new["steps"])),
+        *_uid_changes("sink", _names(old["sinks"]), _names(new["sinks"])),
+    ]
+
+
+def _window(node: WindowAggregate) -> dict[str, Json]:
+    window = node.window
+    return {
+        "operation": node.verb,
+        "keys": [f"{key} ({node.input_schema.field(key).type})" for key in node.keys],
+        "window": {
+            "size_us": window.size_us,
+            "slide_us": window.slide_us,
+            "offset_us": window.offset_us,
+        },
+        "lateness_us": node.lateness_us,
+        "aggregates": [_aggregate(name, a, node.input_schema) for name, a in node.aggregates],
+    }
+
+
+def _aggregate(name: str, aggregate: Aggregate, schema: pa.Schema) -> str:
+    if aggregate.function is not None:
+        # The class may be renamed and rewritten; the type in which accumulators lie may not change.
+        return f"{name} = function with {accumulator_type(aggregate.function)}"
+    inside = [f"{c} ({schema.field(c).type})" for c in (aggregate.column, aggregate.by) if c]
+    return f"{name} = {aggregate.kind}({', '.join(inside)})" + (
+        "" if aggregate.ddof == 1 else f" ddof={aggregate.ddof}"
+    )
+
+
+def _named_changes(kind: str, old: Mapping[str, Json], new: Mapping[str, Json]) -> Iterator[str]:
+    yield from _uid_changes(kind, old, new)
+    for uid in old:
+        if uid in new:
+            before, after = _mapping(old[uid]), _mapping(new[uid])
+            for part in sorted({*before, *after}):
+                if _canonical(before.get(part)) != _canonical(after.get(part)):
+                    was, now = _text(before.get(part)), _text(after.get(part))
+                    yield f"the {kind} '{uid}' had {part} {was} and now has {now}"
+
+
+def _uid_changes(kind: str, old: Iterable[str], new: Iterable[str]) -> Iterator[str]:
+    gone = [uid for uid in old if uid not in new]
+    fresh = [uid for uid in new if uid not in old]
+    if len(gone) == len(fresh) == 1:
+        yield f"the {kind} '{gone[0]}' is gone and '{fresh[0]}' is new (a renamed uid?)"
+        return
+    yield from (f"the {kind} '{uid}' is gone" for uid in gone)
+    yield from (f"the {kind} '{uid}' is new" for uid in fresh)
+
+
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {"value": value}
+
+
+def _names(value: Json) -> list[str]:
+    return [str(name) for name in value] if isinstance(value, list | tuple) else []
+
+
+def _text(value: Json) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_text(part) for part in value)}]"
+    if isinstance(value, Mapping):
+        return f"({', '.join(f'{name} {_text(part)}' for name, part in value.items())})"
+    return "nothing" if value is None else str(value)
+
+
+def _canonical(value: Json) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

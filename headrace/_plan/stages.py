@@ -1,0 +1,43 @@
+"""From the graph to the plan: drop what reaches no sink, number the stages, wire the ports."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from headrace._graph.graph import upstream
+from headrace._graph.nodes import Node, Port, WriteSink
+from headrace._plan.depths import measure
+from headrace._plan.plan import Plan
+from headrace._plan.signature import digest, signature
+
+__all__ = ["compile_plan", "reaching_a_sink"]
+
+
+def compile_plan(nodes: Sequence[Node], job: str, shards: int) -> Plan:
+    """The plan of a graph. Steps whose rows reach no sink are left out: running them changes nothing."""
+    kept = reaching_a_sink(nodes)
+    depths = measure(kept)
+    return Plan(
+        job=job,
+        shards=shards,
+        nodes={node.id: node for node in kept},
+        consumers=_consumers(kept),
+        stage_of=dict(depths.stage_of),
+        feeds=dict(depths.feeds),
+        digest=digest(signature(kept)),
+    )
+
+
+def reaching_a_sink(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes on a way to a sink, through whichever output."""
+    sinks = [node for node in nodes if isinstance(node, WriteSink)]
+    useful = {port.node for port in upstream(nodes, (p for sink in sinks for p in sink.inputs))}
+    useful.update(sink.id for sink in sinks)
+    return tuple(node for node in nodes if node.id in useful)
+
+
+def _consumers(nodes: Iterable[Node]) -> Mapping[Port, tuple[int, ...]]:
+    # A stream that is united with itself is consumed twice, so a node may stand here twice.
+    taken: dict[Port, list[int]] = {}
+    for node in nodes:
+        for port in node.inputs:
+            taken.setdefault(port, []).append(node.id)
+    return {port: tuple(ids) for port, ids in taken.items()}

@@ -1,0 +1,247 @@
+"""The environment: one job, from its sources to its start.
+
+It owns the graph that streams write to and hands the finished plan to the engine. Whatever is wrong with
+the job itself raises here or on the line of the step, before Spark is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headrace._graph.callables import check_row_function
+from headrace._graph.explain import explain
+from headrace._graph.graph import Graph
+from headrace._graph.nodes import Node, Port, ReadSource, WriteSink
+from headrace._graph.validate import check_columns, dangling, require_runnable
+from headrace._plan.capabilities import check_supported
+from headrace._plan.depths import measure
+from headrace._plan.plan import Plan
+from headrace._plan.settings import RunSettings
+from headrace._plan.stages import compile_plan, reaching_a_sink
+from headrace._runtime.expressions import result_type
+from headrace.config import Epochs, Restart
+from headrace.endpoints import Source
+from headrace.errors import BuildError, SchemaError
+from headrace.expressions import Expression
+from headrace.keys import KEY_GROUPS
+from headrace.schema import require_field, return_type
+from headrace.stream import SourceStream
+from headrace.watermarks import WatermarkStrategy
+
+if TYPE_CHECKING:
+    from headrace._jobs.handle import JobHandle
+    from headrace._jobs.summary import Summary
+
+__all__ = ["Environment"]
+
+
+class Environment:
+    """A job: its name, where its checkpoint lies, and how it is run.
+
+    `shards` is how many parts the state has: the cores at the first start, afterwards what the checkpoint
+    says. `epochs` says how the input is cut, `restart` what happens after a failure. `master` is a Spark
+    master and `session` a Spark session of yours; without them Spark is started on this machine.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        checkpoint: str | Path | None = None,
+        shards: int | None = None,
+        epochs: Epochs | None = None,
+        restart: Restart | None = None,
+        master: str | None = None,
+        session: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self._name = _checked_name(name)
+        self._checkpoint = None if checkpoint is None else _checked_path(checkpoint)
+        self._shards = None if shards is None else _checked_shards(shards)
+        self._epochs = _instance(epochs, Epochs, "epochs") or Epochs()
+        self._restart = _instance(restart, Restart, "restart") or Restart.exponential()
+        self._master = _checked_master(master, session)
+        self._session = session
+        self._verbose = bool(verbose)
+        self._graph = Graph()
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self._name
+
+    @property
+    def graph(self) -> Graph:
+        """What the builder calls so far have made."""
+        return self._graph
+
+    def from_source(
+        self, source: Source, *, watermarks: WatermarkStrategy | None = None, uid: str | None = None
+    ) -> SourceStream:
+        """The rows of a source. With a watermark strategy they have event time, which windows need."""
+        if not isinstance(source, Source):
+            raise BuildError(
+                "from_source takes a source such as files.FileSource(...) or"
+                f" generator.Nexmark(...).bids(), not {source!r} ({type(source).__name__})."
+            )
+        schema = check_columns(source.schema, f"The source {type(source).__name__}")
+        if watermarks is not None:
+            _check_strategy(watermarks, schema)
+        node = self._graph.add(
+            ReadSource, uid=uid, inputs=(), schema=schema, source=source, strategy=watermarks
+        )
+        return SourceStream(self._graph, Port(node.id))
+
+    def explain(self) -> str:
+        """The graph, its stages and its shuffles as text."""
+        kept = reaching_a_sink(self._graph.nodes)
+        depths = measure(kept)
+        return explain(self._name, self._graph.nodes, depths.entered, depths.stage_of)
+
+    def plan(self, *, shards: int | None = None) -> Plan:
+        """What would run, checked as a whole. `shards` is for tests; by default as `execute` has it."""
+        nodes = self._graph.nodes
+        require_runnable(nodes, self._name)
+        check_supported(nodes, "spark")
+        wanted = self._shards if shards is None else _checked_shards(shards)
+        return compile_plan(nodes, self._name, wanted or _cores())
+
+    def settings(self) -> RunSettings:
+        """How this job is to be run."""
+        if self._checkpoint is None:
+            raise BuildError(
+                f"The job '{self._name}' has no checkpoint, so it could not continue after a failure;"
+                f' write Environment("{self._name}", checkpoint="path/to/directory").'
+            )
+        return RunSettings(
+            checkpoint=self._checkpoint,
+            shards=self._shards,
+            epochs=self._epochs,
+            restart=self._restart,
+            master=self._master,
+            session=self._session,
+            verbose=self._verbose,
+        )
+
+    def execute(self) -> Summary:
+        """Run the job to its end: bounded input is exhausted, or it is stopped. Blocks."""
+        return self._launch().wait()
+
+    def start(self) -> JobHandle:
+        """Run the job in the background."""
+        return self._launch()
+
+    def _launch(self) -> JobHandle:
+        plan, settings = self.plan(), self.settings()
+        for sentence in _doubts(self._graph):
+            warnings.warn(sentence, UserWarning, stacklevel=3)
+        from headrace._spark import run
+
+        return run.start(plan, settings)
+
+
+def _doubts(graph: Graph) -> list[str]:
+    """What is probably not meant, though it can run."""
+    doubts = []
+    if unnamed := [node for node in graph.generated if _needs_uid(node)]:
+        doubts.append(
+            f"Steps without a uid: {_listed(unnamed)}. State and output are found by it; give them a"
+            " uid= of their own, or a later change of the job may lose them."
+        )
+    if ends := dangling(graph.nodes):
+        doubts.append(
+            f"Steps that lead to no sink and are not run: {_listed(ends)}. Add sink_to(...) or remove"
+            " them."
+        )
+    return doubts
+
+
+def _needs_uid(node: Node) -> bool:
+    return node.keyed or isinstance(node, ReadSource | WriteSink)
+
+
+def _listed(nodes: list[Node] | tuple[Node, ...]) -> str:
+    return ", ".join(f"{node.verb} '{node.uid}' ({node.where})" for node in nodes)
+
+
+def _cores() -> int:
+    return min(len(os.sched_getaffinity(0)), KEY_GROUPS)
+
+
+def _check_strategy(strategy: Any, schema: pa.Schema) -> None:
+    _instance(strategy, WatermarkStrategy, "watermarks")
+    wanted = strategy.timestamps
+    if wanted is None:
+        fit = [f.name for f in schema if pa.types.is_timestamp(f.type) and f.type.tz is not None]
+        raise BuildError(
+            "The watermark strategy does not say where timestamps are; add .with_timestamps(...)."
+            f" Columns that fit: {', '.join(fit) or 'none; compute one with a function'}."
+        )
+    if isinstance(wanted, str):
+        kind = require_field(schema, wanted, what="with_timestamps").type
+    elif isinstance(wanted, Expression):
+        kind = result_type(wanted, schema)
+    else:
+        check_row_function(wanted, "with_timestamps", schema)
+        kind = return_type(wanted)
+    _check_instant(kind, wanted)
+
+
+def _check_instant(kind: pa.DataType | None, wanted: Any) -> None:
+    if kind is None:
+        return
+    if not pa.types.is_timestamp(kind):
+        raise SchemaError(f"with_timestamps needs points in time, but {wanted!r} is {kind}.")
+    if kind.tz is None:
+        raise SchemaError(
+            f"with_timestamps needs points in time with a time zone, but {wanted!r} is {kind}: a naive"
+            " timestamp means another instant on every machine. Declare it as timestamp[us, tz=UTC]"
+            " (datetime in a dataclass)."
+        )
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise BuildError(f"A job's name is a printable text that is not empty, not {name!r}.")
+    return name
+
+
+def _checked_path(checkpoint: Any) -> Path:
+    if not isinstance(checkpoint, str | os.PathLike) or not str(checkpoint):
+        raise BuildError(f"checkpoint= takes the path of a directory, not {checkpoint!r}.")
+    if "://" in str(checkpoint):
+        raise BuildError(
+            f"checkpoint={str(checkpoint)!r} is not a local path; checkpoints lie on a local disk for"
+            ' now, for example checkpoint="state/job".'
+        )
+    return Path(checkpoint)
+
+
+def _checked_shards(shards: Any) -> int:
+    if isinstance(shards, bool) or not isinstance(shards, int) or not 1 <= shards <= KEY_GROUPS:
+        raise BuildError(f"shards= is a whole number from 1 to {KEY_GROUPS}, not {shards!r}.")
+    return shards
+
+
+def _checked_master(master: Any, session: Any) -> str | None:
+    if master is None:
+        return None
+    if session is not None:
+        raise BuildError("A session has its master already; pass master= or session=, not both.")
+    if not isinstance(master, str) or not master.startswith("local"):
+        raise BuildError(
+            f"master={master!r} cannot be used: checkpoints lie on a local path for now, which needs a"
+            ' local master, for example "local[2]".'
+        )
+    return master
+
+
+def _instance(value: Any, kind: type, name: str) -> Any:
+    if value is not None and not isinstance(value, kind):
+        raise BuildError(f"{name}= takes a headrace.{kind.__name__}, not {value!r}.")
+    return value

@@ -1,0 +1,300 @@
+"""Streams: every method adds one node to the graph and returns the stream behind it.
+
+A stream is a name for one output of one node; it is immutable and may be used any number of times, each
+use receiving all rows. Mistakes raise `BuildError` on the line of the call. Nothing runs here, with one
+exception that `map_batches` documents. Deliberately absent: windows (`headrace.windowed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headrace._graph import nodes
+from headrace._graph.callables import check_row_function, describe_callable, require_callable
+from headrace._graph.graph import Graph
+from headrace._graph.nodes import ERRORS, Port
+from headrace._graph.results import probed_schema, result_schema
+from headrace._graph.validate import check_columns, require_event_time, schema_differences
+from headrace._runtime.expressions import result_type
+from headrace.endpoints import Sink
+from headrace.errors import BuildError, SchemaError
+from headrace.expressions import Column, Expression, col
+from headrace.keys import check_key_type
+from headrace.schema import (
+    arrow_type,
+    as_schema,
+    describe_fields,
+    require_field,
+    return_type,
+)
+from headrace.windows import Window
+
+if TYPE_CHECKING:
+    from headrace.windowed import WindowedStream
+
+__all__ = ["KeyedStream", "SourceStream", "Stream"]
+
+
+class Stream:
+    """Rows of one schema on their way through a job. Made by `Environment.from_source` and by steps.
+
+    bids.filter(hr.col("price") > 100).select("auction", usd=hr.col("price") * 0.908).sink_to(sink)
+    """
+
+    def __init__(self, graph: Graph, port: Port) -> None:
+        self._graph = graph
+        self._port = port
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a row."""
+        return self._graph.schema(self._port)
+
+    @property
+    def uid(self) -> str:
+        """The uid of the step that these rows come from."""
+        return self._graph.nodes[self._port.node].uid
+
+    def map(
+        self, function: Callable[[Any], Any], *, schema: Any = None, uid: str | None = None
+    ) -> Stream:
+        """One row for each row, by a Python function.
+
+        The function gets a row with its fields as attributes and returns a dataclass instance, a dict or a
+        row. Its columns come from the return annotation or from `schema`; a function annotated with a
+        single value, such as `int`, makes the column `value`. Timestamps stay.
+        """
+        check_row_function(function, "map", self.schema)
+        declared = result_schema(function, schema, "map")
+        return self._then(nodes.MapRows, declared, uid=uid, function=function)
+
+    def flat_map(
+        self,
+        function: Callable[[Any], Iterable[Any]],
+        *,
+        schema: Any = None,
+        uid: str | None = None,
+    ) -> Stream:
+        """Any number of rows for each row: the function yields them or returns a list.
+
+        Columns come from the annotation, `Iterator[X]` or `list[X]`, or from `schema`. New rows have the
+        timestamp of the row that they come from.
+        """
+        check_row_function(function, "flat_map", self.schema, may_yield=True)
+        declared = result_schema(function, schema, "flat_map", many=True)
+        return self._then(nodes.FlatMapRows, declared, uid=uid, function=function)
+
+    def filter(
+        self, condition: Callable[[Any], bool] | Expression, *, uid: str | None = None
+    ) -> Stream:
+        """The rows for which an expression or a Python function is true; null counts as false."""
+        if isinstance(condition, Expression):
+            kind = result_type(condition, self.schema)
+            _require_bool(kind, repr(condition))
+            return self._then(nodes.FilterBy, self.schema, uid=uid, condition=condition)
+        check_row_function(condition, "filter", self.schema)
+        _require_bool(return_type(condition), describe_callable(condition))
+        return self._then(nodes.FilterRows, self.schema, uid=uid, function=condition)
+
+    def map_batches(
+        self,
+        function: Callable[[pa.RecordBatch], pa.RecordBatch],
+        schema: Any = None,
+        *,
+        uid: str | None = None,
+    ) -> Stream:
+        """Other columns by a function on Arrow record batches.
+
+        Without `schema` the function is called once, here, with an empty batch, to learn its columns. If
+        it returns as many rows as it got they keep their timestamps, otherwise they have none.
+        """
+        require_callable(function, "map_batches", "a pyarrow.RecordBatch")
+        declared = probed_schema(function, self.schema) if schema is None else as_schema(schema)
+        return self._then(nodes.MapBatches, declared, uid=uid, function=function)
+
+    def select(
+        self, *columns: str | Expression, uid: str | None = None, **named: str | Expression
+    ) -> Stream:
+        """New columns from names and expressions, computed on whole Arrow columns.
+
+        bids.select("auction", hr.col("bidder"), usd=hr.col("price") * 0.908)
+        """
+        wanted = [_unnamed_column(column, self.schema) for column in columns]
+        wanted += [_named_column(name, value) for name, value in named.items()]
+        if not wanted:
+            raise BuildError(
+                f"select needs columns. The fields are {describe_fields(self.schema)}."
+            )
+        schema = pa.schema([pa.field(n, result_type(e, self.schema)) for n, e in wanted])
+        return self._then(nodes.Select, schema, uid=uid, columns=tuple(wanted))
+
+    def union(self, *others: Stream, uid: str | None = None) -> Stream:
+        """The rows of this stream and of others with the same columns, in no order between them."""
+        if not others:
+            raise BuildError("union needs at least one other stream.")
+        for other in others:
+            self._require_alike(other)
+        inputs = (self._port, *(o._port for o in others))  # noqa: SLF001 - of this class
+        node = self._graph.add(nodes.Union, uid=uid, inputs=inputs, schema=self.schema)
+        return Stream(self._graph, Port(node.id))
+
+    def key_by(
+        self, *keys: str | Callable[[Any], Any], key_type: Any = None, uid: str | None = None
+    ) -> KeyedStream:
+        """Group rows by columns, or by a function of the row whose result becomes the column `key`.
+
+        The function's type comes from its return annotation or from `key_type`. A row whose key is null
+        goes to the `errors` output of the step behind, and is counted.
+        """
+        if len(keys) == 1 and not isinstance(keys[0], str):
+            return self._key_by_function(keys[0], key_type, uid)
+        if key_type is not None or uid is not None:
+            raise BuildError("key_by takes key_type= and uid= only with a function.")
+        _check_keys(keys, self.schema)
+        return KeyedStream(self._graph, self._port, tuple(str(key) for key in keys))
+
+    def sink_to(self, sink: Sink, *, uid: str | None = None) -> None:
+        """Send the rows out, exactly once. A stream may have several sinks."""
+        if not isinstance(sink, Sink):
+            raise BuildError(
+                f"sink_to takes a sink such as files.FileSink(...) or memory.MemorySink(), not {sink!r}."
+            )
+        sink.validate(self.schema)
+        self._add(nodes.WriteSink, self.schema, uid=uid, sink=sink)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}('{self.uid}': {describe_fields(self.schema)})"
+
+    def _then(
+        self, kind: type[nodes.Node], schema: pa.Schema, *, uid: str | None, **fields: Any
+    ) -> Stream:
+        return Stream(self._graph, self._add(kind, schema, uid=uid, **fields))
+
+    def _add(
+        self, kind: type[nodes.Node], schema: pa.Schema, *, uid: str | None, **fields: Any
+    ) -> Port:
+        check_columns(schema, f"The result of {kind.verb}")
+        node = self._graph.add(kind, uid=uid, inputs=(self._port,), schema=schema, **fields)
+        return Port(node.id)
+
+    def _key_by_function(self, function: Any, key_type: Any, uid: str | None) -> KeyedStream:
+        if isinstance(function, Expression):
+            raise BuildError(
+                f"key_by takes names of columns or a function, not the expression {function!r}; name it"
+                ' first: select(..., bucket=expression).key_by("bucket").'
+            )
+        check_row_function(function, "key_by", self.schema)
+        if "key" in self.schema.names:
+            raise SchemaError(
+                "key_by with a function adds the column 'key', but the rows have one already; rename it"
+                " with select, or key by it."
+            )
+        kind = return_type(function) if key_type is None else arrow_type(key_type)
+        if kind is None:
+            raise BuildError(
+                f"key_by cannot tell the type of the key: annotate what {describe_callable(function)}"
+                " returns, or pass key_type=, for example key_type=int."
+            )
+        schema = self.schema.append(pa.field("key", kind))
+        _check_keys(("key",), schema)
+        port = self._add(nodes.KeyByFunction, schema, uid=uid, function=function)
+        return KeyedStream(self._graph, port, ("key",))
+
+    def _require_alike(self, other: Stream) -> None:
+        if not isinstance(other, Stream):
+            raise BuildError(f"union takes streams, not {other!r}.")
+        if other._graph is not self._graph:
+            raise BuildError(f"'{other.uid}' belongs to another Environment; a job has one.")
+        if differences := schema_differences(self.schema, other.schema):
+            raise SchemaError(
+                f"union needs streams with the same columns, but between '{self.uid}' and"
+                f" '{other.uid}' {'; '.join(differences)}. Make them alike with select."
+            )
+
+
+class SourceStream(Stream):
+    """The rows of a source."""
+
+    @property
+    def errors(self) -> Stream:
+        """Records that could not become rows: malformed, without a timestamp, or too far ahead."""
+        return Stream(self._graph, Port(self._port.node, ERRORS))
+
+
+class KeyedStream:
+    """Rows grouped by key: what comes next sees all rows of a key together.
+
+    bids.key_by("auction").window(hr.windows.Tumbling(timedelta(seconds=10)))
+    """
+
+    def __init__(self, graph: Graph, port: Port, keys: tuple[str, ...]) -> None:
+        self._graph = graph
+        self._port = port
+        self._keys = keys
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a row, those of the key among them."""
+        return self._graph.schema(self._port)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns of the key."""
+        return self._keys
+
+    def window(self, window: Window) -> WindowedStream:
+        """Cut the rows of every key into event-time windows, each row by its timestamp."""
+        from headrace.windowed import WindowedStream
+
+        if not isinstance(window, Window):
+            raise BuildError(
+                "window takes windows.Tumbling(size) or windows.Hopping(size, slide),"
+                f" not {window!r}."
+            )
+        require_event_time(self._graph.nodes, self._port, "window")
+        return WindowedStream(self._graph, self._port, self._keys, window)
+
+
+def _require_bool(kind: pa.DataType | None, what: str) -> None:
+    if kind is not None and not pa.types.is_boolean(kind):
+        raise SchemaError(f"filter needs a condition that is true or false, but {what} is {kind}.")
+
+
+def _unnamed_column(column: Any, schema: pa.Schema) -> tuple[str, Expression]:
+    if isinstance(column, Column):
+        column = column.name
+    if isinstance(column, Expression):
+        raise BuildError(f"select needs a name for {column!r}: write select(name={column!r}).")
+    require_field(schema, column, what="select")
+    return column, col(column)
+
+
+def _named_column(name: str, value: Any) -> tuple[str, Expression]:
+    if isinstance(value, str):
+        return name, col(value)
+    if not isinstance(value, Expression):
+        raise BuildError(
+            f"select({name}=...) takes an expression or the name of a column, not {value!r}; a constant"
+            f" is hr.lit({value!r})."
+        )
+    return name, value
+
+
+def _check_keys(keys: Iterable[Any], schema: pa.Schema) -> None:
+    keys = tuple(keys)
+    if not keys:
+        raise BuildError(f"key_by needs columns. The fields are {describe_fields(schema)}.")
+    for key in keys:
+        if callable(key):
+            raise BuildError("key_by takes one function alone, or names of columns.")
+        kind = require_field(schema, key, what="key_by").type
+        if not check_key_type(kind):
+            raise SchemaError(
+                f"key_by: '{key}' is {kind}, which cannot be a key; keys are numbers, strings, bytes,"
+                " booleans, dates, times and decimals."
+            )
+        if keys.count(key) > 1:
+            raise BuildError(f"key_by names '{key}' twice.")
