@@ -1,0 +1,70 @@
+"""Do the reports of an epoch's tasks make one whole epoch? Pure.
+
+When an executor is lost Spark may run a producer again for some consumers only. Two attempts of one
+producer could then be mixed in one epoch, with rows that differ if user code is not deterministic. Every
+task reports whom it consumed, so a mixture, a missing task and a doubled one all show here, before the
+manifest is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from headrace._runtime.report import TaskReport
+
+__all__ = ["audit", "merge_counts"]
+
+Stamps = Mapping[str, Mapping[str, str]]
+
+
+def audit(
+    reports: Sequence[TaskReport], *, stages: int, shards: int, stamps: Stamps
+) -> str | None:
+    """What is wrong with the epoch, or None. `stamps` are those that the previous epoch left."""
+    return next(
+        (problem for check in (_missing, _mixed) for problem in check(reports, stages, shards)),
+        None,
+    ) or next(_foreign(reports, stamps), None)
+
+
+def merge_counts(
+    total: Mapping[str, Mapping[str, int]], reports: Sequence[TaskReport]
+) -> dict[str, dict[str, int]]:
+    """The counts of every step since the job began."""
+    merged = {uid: dict(counts) for uid, counts in total.items()}
+    for report in reports:
+        for uid, counts in report.counts.items():
+            mine = merged.setdefault(uid, {})
+            for what, rows in counts.items():
+                mine[what] = mine.get(what, 0) + rows
+    return merged
+
+
+def _missing(reports: Sequence[TaskReport], stages: int, shards: int) -> Iterator[str]:
+    for stage in range(stages):
+        tasks = sorted(report.task for report in reports if report.stage == stage)
+        wanted = shards if stage else max((r.tasks for r in reports if r.stage == 0), default=1)
+        if tasks != list(range(wanted)):
+            yield f"stage {stage} has reports of the tasks {tasks}, expected {wanted}"
+
+
+def _mixed(reports: Sequence[TaskReport], stages: int, shards: int) -> Iterator[str]:  # noqa: ARG001
+    attempts = {f"{report.stage}/{report.task}": report.attempt for report in reports}
+    for report in reports:
+        for producer, attempt in report.consumed.items():
+            if attempts.get(producer) != attempt:
+                yield (
+                    f"task {report.stage}/{report.task} has read another attempt of task {producer} "
+                    "than the one that reported"
+                )
+
+
+def _foreign(reports: Sequence[TaskReport], stamps: Stamps) -> Iterator[str]:
+    for report in reports:
+        for uid, (before, _) in report.stamps.items():
+            known = stamps.get(uid, {}).get(str(report.task), "")
+            if before != known:
+                yield (
+                    f"the state of step '{uid}' in shard {report.task} has the stamp {before!r}, but "
+                    f"the last manifest says {known!r}"
+                )

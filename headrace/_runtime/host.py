@@ -1,0 +1,61 @@
+"""Stage k > 0 of one shard: every keyed step of that depth, in one pass over the epoch's parcels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from headrace._graph.nodes import Port
+from headrace._plan.plan import Plan
+from headrace._runtime import registry
+from headrace._runtime.report import TaskReport
+from headrace._runtime.segment import Segment
+from headrace._runtime.state import ShardState
+from headrace._runtime.tick import Tick
+from headrace._runtime.wire import AFTER, BEFORE, Parcel, decode_rows
+
+__all__ = ["host_shard"]
+
+
+def host_shard(
+    plan: Plan,
+    parcels: Sequence[Parcel],
+    segment: Segment,
+    *,
+    tick: Tick,
+    report: TaskReport,
+    open_state: Callable[[int], ShardState],
+) -> Iterator[tuple[int, Parcel]]:
+    """Run the keyed steps of `report.stage` on their parcels; yields what goes to later stages.
+
+    `parcels` are those for this stage, in order. State is committed step by step: the caller's epoch is
+    all or nothing, so a failure behind a commit leaves a chunk that no manifest of Spark's names.
+    """
+    for node in plan.hosted(report.stage):
+        mine = [parcel for parcel in parcels if parcel.node == node]
+        _run(plan, node, mine, segment, tick, report, open_state(node))
+    yield from segment.parcels()
+
+
+def _run(
+    plan: Plan,
+    node: int,
+    parcels: Sequence[Parcel],
+    segment: Segment,
+    tick: Tick,
+    report: TaskReport,
+    state: ShardState,
+) -> None:
+    operator = registry.keyed(plan.nodes[node], state)
+    previous = state.stamp
+    for parcel in parcels:
+        if parcel.phase == BEFORE:
+            operator.merge(decode_rows(parcel.payload))
+    feeds = plan.feeds[node]
+    for rows in operator.tick(tick.at(feeds, before=True), tick.at(feeds, before=False)):
+        segment.push(Port(node), rows, BEFORE)
+    for parcel in parcels:
+        if parcel.phase == AFTER:
+            operator.merge(decode_rows(parcel.payload))
+    for rows in operator.settle():
+        segment.push(Port(node), rows, AFTER)
+    report.stamps[plan.nodes[node].uid] = (previous, state.commit())

@@ -1,0 +1,63 @@
+"""What an operator is: a function (batch, state, watermark) -> batches.
+
+A stateless step is one object. A keyed step is two halves with a shuffle between them: a `Feeder` where
+the rows arise (tells late rows apart, folds what it can, computes the key's hash) and a `KeyedOperator`
+where all rows of a key group meet. In one epoch a keyed operator is called in this order:
+
+    restore-or-catch-up -> [merge ...] rows that come before the tick -> tick -> [merge ...] -> settle
+
+Neither half knows of Spark, of epochs' numbers or of sinks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from headrace._runtime.rows import Rows
+
+__all__ = ["HASH", "Feeder", "KeyedOperator", "Outputs", "StatelessOperator"]
+
+#: The column of every fed batch that holds the 64-bit hash of the key (`headrace.keys.hash_keys`).
+HASH = "__hash"
+
+#: (output, rows) pairs; `headrace._graph.nodes` names the outputs.
+Outputs = Iterator[tuple[str, Rows]]
+
+
+class StatelessOperator(ABC):
+    """A step that looks at one batch at a time."""
+
+    @abstractmethod
+    def process(self, rows: Rows) -> Outputs:
+        """What these rows become."""
+
+
+class Feeder(ABC):
+    """The half of a keyed step that runs before the shuffle."""
+
+    @abstractmethod
+    def feed(self, rows: Rows, watermark: int) -> Outputs:
+        """Take rows in. `watermark` is the one they are judged by. Yields late rows and dead letters."""
+
+    @abstractmethod
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """What goes to the shards so far, with the column `HASH`; the feeder is empty afterwards."""
+
+
+class KeyedOperator(ABC):
+    """The half of a keyed step that runs behind the shuffle and owns state."""
+
+    @abstractmethod
+    def merge(self, batch: pa.RecordBatch) -> None:
+        """Fold a fed batch into the state."""
+
+    @abstractmethod
+    def tick(self, before: int, watermark: int) -> Iterator[Rows]:
+        """The watermark moves from `before` to `watermark`: rows that this releases."""
+
+    @abstractmethod
+    def settle(self) -> Iterator[Rows]:
+        """The epoch's rows are all in: rows that follow from changes behind the watermark."""

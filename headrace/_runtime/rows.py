@@ -1,0 +1,62 @@
+"""Rows on their way through a chain: columns, event timestamps, and where each row came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = ["Origin", "Rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The source partition of rows, and the offset of each."""
+
+    source: str
+    partition: str
+    offsets: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A record batch with one timestamp (microseconds since 1970, UTC) a row.
+
+    `timestamps` is None behind a source without a watermark strategy. `origin` is None behind a shuffle
+    and behind a step that changes the number of rows in a way we cannot follow.
+    """
+
+    batch: pa.RecordBatch
+    timestamps: npt.NDArray[np.int64] | None
+    origin: Origin | None = None
+
+    def __len__(self) -> int:
+        return int(self.batch.num_rows)
+
+    def take(self, indices: npt.NDArray[np.int64]) -> Rows:
+        """The rows at these places, repeated or reordered as asked."""
+        return Rows(
+            self.batch.take(pa.array(indices)),
+            None if self.timestamps is None else self.timestamps[indices],
+            None
+            if self.origin is None
+            else Origin(self.origin.source, self.origin.partition, self.origin.offsets[indices]),
+        )
+
+    def filter(self, mask: npt.NDArray[np.bool_]) -> Rows:
+        """The rows where the mask is true."""
+        if mask.all():
+            return self
+        return Rows(
+            self.batch.filter(pa.array(mask)),
+            None if self.timestamps is None else self.timestamps[mask],
+            None
+            if self.origin is None
+            else Origin(self.origin.source, self.origin.partition, self.origin.offsets[mask]),
+        )
+
+    def with_batch(self, batch: pa.RecordBatch) -> Rows:
+        """Other columns for the same rows."""
+        return Rows(batch, self.timestamps, self.origin)

@@ -1,0 +1,93 @@
+"""Runs the part of a job that lies in one stage of one task.
+
+Rows are pushed into a port and flow depth first: through stateless steps at once, into sinks, and into
+the feeders of keyed steps, whose contents leave as parcels for later stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headrace._graph.nodes import ERRORS, LATE, MAIN, FilterBy, FilterRows, Port, WriteSink
+from headrace._plan.plan import Plan
+from headrace._runtime import registry
+from headrace._runtime.operator import Feeder, StatelessOperator
+from headrace._runtime.report import TaskReport
+from headrace._runtime.rows import Rows
+from headrace._runtime.staging import Staging
+from headrace._runtime.tick import Tick
+from headrace._runtime.wire import AFTER, BEFORE, Parcel, encode_rows, split_by_shard
+
+__all__ = ["Segment"]
+
+#: Counted under these words in the ledger.
+_COUNTED = {MAIN: "out", LATE: "late", ERRORS: "dead"}
+
+
+class Segment:
+    """One task's walk through the graph."""
+
+    def __init__(self, plan: Plan, tick: Tick, staging: Staging, report: TaskReport) -> None:
+        self._plan = plan
+        self._tick = tick
+        self._staging = staging
+        self._report = report
+        self._steps: dict[int, StatelessOperator] = {}
+        self._feeders: dict[tuple[int, int], Feeder] = {}
+        self._sequence = 0
+
+    def push(self, port: Port, rows: Rows, phase: int = AFTER) -> None:
+        """Send rows to everyone who takes this port."""
+        if not len(rows):
+            return
+        self._report.count(self._plan.nodes[port.node].uid, _COUNTED[port.output], len(rows))
+        for consumer in self._plan.consumers.get(port, ()):
+            self._enter(consumer, rows, phase)
+
+    def parcels(self) -> Iterator[tuple[int, Parcel]]:
+        """What the feeders hold, as (shard, parcel) for the stages of their steps."""
+        report = self._report
+        for (node, phase), feeder in self._feeders.items():
+            for batch in feeder.flush():
+                for shard, piece in split_by_shard(batch, self._plan.shards):
+                    order = (report.stage, report.task, self._next())
+                    target = self._plan.stage_of[node]
+                    payload = encode_rows(piece)
+                    yield (
+                        shard,
+                        Parcel("rows", order, report.attempt, node, target, phase, None, payload),
+                    )
+
+    def _enter(self, consumer: int, rows: Rows, phase: int) -> None:
+        node = self._plan.nodes[consumer]
+        self._report.count(node.uid, "in", len(rows))
+        if isinstance(node, WriteSink):
+            self._staging.write(node, rows.batch)
+            return
+        if node.keyed:
+            outputs = self._feeder(consumer, phase).feed(rows, self._watermark(consumer, phase))
+        else:
+            outputs = self._step(consumer).process(rows)
+        kept = 0
+        for output, out in outputs:
+            kept += len(out)
+            self.push(Port(consumer, output), out, phase)
+        if isinstance(node, FilterBy | FilterRows):
+            self._report.count(node.uid, "filtered", len(rows) - kept)
+
+    def _watermark(self, node: int, phase: int) -> int:
+        return self._tick.at(self._plan.feeds[node], before=phase == BEFORE)
+
+    def _step(self, node: int) -> StatelessOperator:
+        if node not in self._steps:
+            self._steps[node] = registry.stateless(self._plan.nodes[node])
+        return self._steps[node]
+
+    def _feeder(self, node: int, phase: int) -> Feeder:
+        if (node, phase) not in self._feeders:
+            self._feeders[node, phase] = registry.feeder(self._plan.nodes[node])
+        return self._feeders[node, phase]
+
+    def _next(self) -> int:
+        self._sequence += 1
+        return self._sequence
