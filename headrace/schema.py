@@ -87,7 +87,7 @@ def arrow_type(annotation: Any) -> pa.DataType:
     """
     if isinstance(annotation, pa.DataType):
         return annotation
-    if annotation in _SCALARS:
+    if isinstance(annotation, type) and annotation in _SCALARS:
         return _SCALARS[annotation]
     if isinstance(annotation, typing.NewType):
         return arrow_type(annotation.__supertype__)

@@ -151,11 +151,11 @@ def _boolean(operand: Datum) -> Datum:
 
 
 def _is_in(operand: Datum, *choices: Any) -> Datum:
-    try:
-        found_in = pa.array([_scalar(choice).as_py() for choice in choices], operand.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
-        raise pa.ArrowInvalid(f"is_in: not all constants are {operand.type} ({error})") from None
-    is_found = pc.is_in(operand, value_set=found_in.drop_null())
+    known = pa.array([_scalar(choice).as_py() for choice in choices if choice is not None])
+    operand, known = _in_one_zone([operand, known])
+    # Refuses what `==` refuses: Arrow would read the number out of a string, or cut 1.5 down to 1.
+    pc.equal(pa.scalar(None, operand.type), pa.scalar(None, known.type))
+    is_found = pc.is_in(operand, value_set=known.cast(operand.type))
     return pc.if_else(pc.is_valid(operand), is_found, pa.scalar(None, pa.bool_()))
 
 
