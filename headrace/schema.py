@@ -211,9 +211,10 @@ def _row_class(names: tuple[str, ...]) -> type[Row]:
         "__new__": _constructor(names),
         "__module__": Row.__module__,
     }
-    reserved = {*vars(Row), *(name for name in dir(tuple) if name.startswith("_"))}
+    # Without this `row.count` would be a method of tuple instead of an error that names the fields.
+    namespace |= {name: property() for name in ("count", "index")}
     for place, name in enumerate(names):
-        if name not in reserved:
+        if name not in vars(Row) and not (name.startswith("__") and name.endswith("__")):
             namespace[name] = _tuplegetter(place, f"The field {name!r}.")
     return type("Row", (Row,), namespace)
 
@@ -221,7 +222,10 @@ def _row_class(names: tuple[str, ...]) -> type[Row]:
 def _constructor(names: tuple[str, ...]) -> Callable[..., Row]:
     """`__new__` with the fields as parameters: written out it is twice as fast as a loop over them."""
     parameters = [
-        name if name.isidentifier() and not iskeyword(name) and name[0] != "_" else f"_{place}"
+        # Python folds letters such as the ligature of f and i in names; two fields must not become one.
+        name
+        if name.isascii() and name.isidentifier() and name[0] != "_" and not iskeyword(name)
+        else f"_{place}"
         for place, name in enumerate(names)
     ]
     values = "".join(f"{parameter}, " for parameter in parameters)

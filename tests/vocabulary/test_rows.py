@@ -51,6 +51,13 @@ def test_an_unknown_attribute_names_the_fields() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["count", "index"])
+def test_a_method_of_tuple_is_no_field(name: str) -> None:
+    row = row_class(pa.schema([("price", pa.int64())]))(5)
+    with pytest.raises(AttributeError, match=f"no field '{name}'; the fields are price"):
+        getattr(row, name)
+
+
 def test_an_unknown_item_names_the_fields() -> None:
     with pytest.raises(KeyError, match="the fields are auction, price, count"):
         Bid(7, 1.5, 3)["prise"]
@@ -78,12 +85,12 @@ def test_rows_are_equal_when_names_and_values_are() -> None:
 
 
 def test_names_that_are_no_attributes_are_items() -> None:
-    names = ["my field", "class", "_asdict", "__class__", "__pane", "_0", "9"]
+    names = "my-field class _asdict __class__ __qualname__ __pane _0 9 fi \ufb01 _fields".split()
     kind = row_class(pa.schema([(name, pa.int64()) for name in names]))
-    row = kind(*range(7))
-    assert [row[name] for name in names] == list(range(7))
+    row = kind(*range(len(names)))
+    assert [row[name] for name in names] == list(range(len(names)))
     assert type(row) is kind
-    assert row._asdict() == dict(zip(names, range(7), strict=True))
+    assert row._asdict() == {name: place for place, name in enumerate(names)}
 
 
 def test_names_of_the_constructor_s_own_parts_are_ordinary_fields() -> None:
