@@ -46,7 +46,6 @@ __all__ = [
     "Stream",
     "WatermarkStrategy",
     "WindowedStream",
-    "__version__",
     "avg",
     "coalesce",
     "col",
@@ -97,4 +96,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])
