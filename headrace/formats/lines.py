@@ -1,0 +1,127 @@
+"""Text files as records: where each begins, and which of them does not parse.
+
+A file is read in blocks of whole records, and a block is decoded at once. If that fails, the block is
+halved until what is left is single bad records: one bad line costs a few more decodings of small parts,
+and every record is judged by the same decoder.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.formats.format import BadRecord, Decoded
+
+__all__ = ["Block", "Decoder", "blocks", "decode"]
+
+_BLOCK_BYTES = 4 * 2**20
+_NEWLINE, _QUOTE = 10, 34
+
+Int64s = npt.NDArray[np.int64]
+
+#: Bytes of whole records to a batch of as many rows; raises ValueError if any of them is bad.
+Decoder = Callable[[bytes], pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole records: where each begins in `content`, and at which line of the file."""
+
+    content: bytes
+    starts: Int64s
+    lines: Int64s
+
+    def part(self, first: int, last: int) -> bytes:
+        """The bytes of records `[first, last)`."""
+        end = len(self.content) if last == len(self.starts) else int(self.starts[last])
+        return self.content[int(self.starts[first]) : end]
+
+
+def blocks(file: BinaryIO, first_line: int, *, quoted_newlines: bool) -> Iterator[Block]:
+    """Cut a file into blocks, blank lines left out.
+
+    With `quoted_newlines` a line break between double quotes belongs to its record.
+    """
+    rest, line = b"", first_line
+    while True:
+        chunk = file.read(_BLOCK_BYTES)
+        content = rest + chunk
+        ends = _record_ends(content, quoted_newlines=quoted_newlines)
+        if not chunk and len(content) > (ends[-1] if len(ends) else 0):
+            ends = np.append(ends, len(content))
+        if len(ends):
+            yield _block(content[: int(ends[-1])], ends, line)
+            line += content.count(b"\n", 0, int(ends[-1]))
+            rest = content[int(ends[-1]) :]
+        else:
+            rest = content
+        if not chunk:
+            return
+
+
+def decode(block: Block, decoder: Decoder, schema: pa.Schema) -> Decoded:
+    """The rows of a block and the records that are bad."""
+    batches: list[pa.RecordBatch] = []
+    kept: list[Int64s] = []
+    bad: list[BadRecord] = []
+    pending = [(0, len(block.starts))]
+    while pending:
+        first, last = pending.pop()
+        if first == last:
+            continue
+        try:
+            batches.append(_decoded(block.part(first, last), decoder, last - first))
+            kept.append(block.lines[first:last])
+        except ValueError as error:
+            if last - first == 1:
+                bad.append(_bad(block, first, error))
+            else:
+                middle = (first + last) // 2
+                pending += [(middle, last), (first, middle)]
+    lines = np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
+    return Decoded(_joined(batches, schema), lines, tuple(bad))
+
+
+def _decoded(content: bytes, decoder: Decoder, records: int) -> pa.RecordBatch:
+    batch = decoder(content)
+    if batch.num_rows != records:
+        raise ValueError("a line must hold exactly one record")
+    return batch
+
+
+def _bad(block: Block, place: int, error: ValueError) -> BadRecord:
+    text = block.part(place, place + 1).decode("utf-8", "replace").rstrip("\r\n")
+    return BadRecord(int(block.lines[place]), str(error), text)
+
+
+def _joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema)
+
+
+def _record_ends(content: bytes, *, quoted_newlines: bool) -> Int64s:
+    """The place behind the last byte of each record that ends with a line break."""
+    octets = np.frombuffer(content, dtype=np.uint8)
+    newlines = np.flatnonzero(octets == _NEWLINE)
+    if quoted_newlines and len(newlines):
+        quotes = np.flatnonzero(octets == _QUOTE)
+        newlines = newlines[np.searchsorted(quotes, newlines) % 2 == 0]
+    return newlines + 1
+
+
+def _block(content: bytes, ends: Int64s, first_line: int) -> Block:
+    starts = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
+    newlines = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == _NEWLINE)
+    lines = first_line + np.searchsorted(newlines, starts)
+    short = np.flatnonzero(ends - starts <= 2)
+    blank = [i for i in short if not content[int(starts[i]) : int(ends[i])].strip()]
+    if not blank:
+        return Block(content, starts, lines)
+    pieces = np.delete(np.column_stack((starts, ends)), blank, axis=0)
+    packed = b"".join(content[int(first) : int(last)] for first, last in pieces)
+    sizes = pieces[:, 1] - pieces[:, 0]
+    return Block(packed, np.cumsum(sizes) - sizes, np.delete(lines, blank))

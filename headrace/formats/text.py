@@ -1,0 +1,116 @@
+"""Values as text: how a column looks in JSON lines and in CSV.
+
+Instants are ISO 8601 in UTC with a `Z`, dates and times ISO 8601, durations whole microseconds, decimals
+digits, bytes base64. Whole columns are turned at once; only lists, structs and maps go value by value.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+__all__ = ["is_bytes", "is_nested", "json_texts", "plain"]
+
+_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def is_nested(type_: pa.DataType) -> bool:
+    """Whether values are lists, structs or maps."""
+    return bool(pt.is_nested(type_))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether values are bytes, which text files hold as base64."""
+    return bool(pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind))
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """The column with only numbers, booleans and strings in it, as text files have them."""
+    kind = column.type
+    if pt.is_dictionary(kind):
+        return plain(column.dictionary_decode())
+    if pt.is_timestamp(kind):
+        return _instants(column)
+    if pt.is_date(kind) or pt.is_time(kind):
+        return column.cast(pa.string())
+    if pt.is_duration(kind):
+        return column.cast(pa.duration("us"), safe=False).cast(pa.int64())
+    if is_bytes(kind):
+        return pa.array([_base64(value) for value in column.to_pylist()], pa.string())
+    return column
+
+
+def json_texts(column: pa.Array) -> pa.Array:
+    """Each value of the column as JSON, null included."""
+    if is_nested(column.type):
+        return pa.array([json.dumps(_jsonable(value)) for value in column.to_pylist()], pa.string())
+    values = plain(column)
+    if pt.is_string(values.type) or pt.is_large_string(values.type):
+        texts = _quoted(values)
+    elif pt.is_floating(values.type):
+        finite = pc.is_finite(values)
+        texts = pc.if_else(finite, values, None).cast(pa.string())
+    else:
+        texts = values.cast(pa.string())
+    return pc.fill_null(texts, "null")
+
+
+def _instants(column: pa.Array) -> pa.Array:
+    """A column without a time zone gets no `Z`: it is a reading of a clock, not an instant."""
+    zone = column.type.tz
+    unit = column.type.unit
+    if zone is None:
+        return pc.replace_substring(column.cast(pa.string()), " ", "T", max_replacements=1)
+    texts = column.cast(pa.timestamp(unit, tz="UTC")).cast(pa.string())
+    return pc.replace_substring(texts, " ", "T", max_replacements=1)
+
+
+def _quoted(values: pa.Array) -> pa.Array:
+    if pc.any(pc.match_substring_regex(values, _NEEDS_ESCAPE)).as_py():
+        encode = json.encoder.encode_basestring
+        return pa.array([None if v is None else encode(v) for v in values.to_pylist()], pa.string())
+    quote = pa.scalar('"', values.type)
+    return pc.binary_join_element_wise(quote, values, quote, pa.scalar("", values.type))
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode("ascii")
+
+
+_SCALAR_TEXTS: dict[type, Callable[[Any], Any]] = {
+    bytes: _base64,
+    Decimal: str,
+    date: date.isoformat,
+    time: time.isoformat,
+    timedelta: lambda value: value // _MICROSECOND,
+}
+
+
+def _jsonable(value: Any) -> Any:
+    """A value of a nested column as `json.dumps` takes it."""
+    if isinstance(value, dict):
+        return {str(name): _jsonable(item) for name, item in value.items()}
+    if isinstance(value, list):
+        if value and all(isinstance(item, tuple) for item in value):
+            return {str(key): _jsonable(item) for key, item in value}
+        return [_jsonable(item) for item in value]
+    if isinstance(value, datetime):
+        return _instant(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    convert = _SCALAR_TEXTS.get(type(value))
+    return value if convert is None else convert(value)
+
+
+def _instant(value: datetime) -> str:
+    if value.tzinfo is None:
+        return value.isoformat(timespec="microseconds")
+    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
