@@ -76,6 +76,11 @@ class Environment:
         return self._name
 
     @property
+    def epochs(self) -> Epochs:
+        """How the input is cut."""
+        return self._epochs
+
+    @property
     def graph(self) -> Graph:
         """What the builder calls so far have made."""
         return self._graph
@@ -130,19 +135,23 @@ class Environment:
 
     def execute(self) -> Summary:
         """Run the job to its end: bounded input is exhausted, or it is stopped. Blocks."""
-        return self._launch().wait()
+        plan, settings = self._ready()
+        from headrace._jobs.launch import run_job
+
+        return run_job(plan, settings)
 
     def start(self) -> JobHandle:
         """Run the job in the background."""
-        return self._launch()
+        plan, settings = self._ready()
+        from headrace._jobs.launch import start_job
 
-    def _launch(self) -> JobHandle:
+        return start_job(plan, settings)
+
+    def _ready(self) -> tuple[Plan, RunSettings]:
         plan, settings = self.plan(), self.settings()
         for sentence in _doubts(self._graph):
-            warnings.warn(sentence, UserWarning, stacklevel=3)
-        from headrace._spark import run
-
-        return run.start(plan, settings)
+            warnings.warn(sentence, UserWarning, stacklevel=4)
+        return plan, settings
 
 
 def _doubts(graph: Graph) -> list[str]:

@@ -9,17 +9,16 @@ manifest is written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from headrace._runtime.report import TaskReport
 
-__all__ = ["audit", "merge_counts"]
+__all__ = ["Observed", "audit", "counts_of", "observed"]
 
 Stamps = Mapping[str, Mapping[str, str]]
 
 
-def audit(
-    reports: Sequence[TaskReport], *, stages: int, shards: int, stamps: Stamps
-) -> str | None:
+def audit(reports: Sequence[TaskReport], *, stages: int, shards: int, stamps: Stamps) -> str | None:
     """What is wrong with the epoch, or None. `stamps` are those that the previous epoch left."""
     return next(
         (problem for check in (_missing, _mixed) for problem in check(reports, stages, shards)),
@@ -27,17 +26,44 @@ def audit(
     ) or next(_foreign(reports, stamps), None)
 
 
-def merge_counts(
-    total: Mapping[str, Mapping[str, int]], reports: Sequence[TaskReport]
-) -> dict[str, dict[str, int]]:
-    """The counts of every step since the job began."""
-    merged = {uid: dict(counts) for uid, counts in total.items()}
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the tasks of an epoch saw together."""
+
+    #: source -> partition -> greatest timestamp
+    maxima: dict[str, dict[str, int]]
+    rows: dict[str, int]
+    size: int
+    #: uid of a keyed step -> shard -> stamp of its state behind the epoch
+    stamps: dict[str, dict[str, str]]
+
+
+def observed(reports: Sequence[TaskReport]) -> Observed:
+    """The reports of one epoch, added up."""
+    total = TaskReport(0, 0, 0, "")
+    stamps: dict[str, dict[str, str]] = {}
+    for report in reports:
+        for source, rows in report.rows.items():
+            total.read(source, rows, 0)
+        for source, parts in report.maxima.items():
+            for partition, stamp in parts.items():
+                total.observe(source, partition, stamp)
+        for uid, (_, after) in report.stamps.items():
+            stamps.setdefault(uid, {})[str(report.task)] = after
+    size = sum(report.size for report in reports)
+    return Observed(total.maxima, total.rows, size, stamps)
+
+
+def counts_of(reports: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
+    """The counts of an epoch. What a sink put out is what its receipts say, not what went into it."""
+    total = TaskReport(0, 0, 0, "")
     for report in reports:
         for uid, counts in report.counts.items():
-            mine = merged.setdefault(uid, {})
             for what, rows in counts.items():
-                mine[what] = mine.get(what, 0) + rows
-    return merged
+                total.count(uid, what, rows)
+        for receipt in report.receipts:
+            total.count(receipt.sink, "out", receipt.rows)
+    return total.counts
 
 
 def _missing(reports: Sequence[TaskReport], stages: int, shards: int) -> Iterator[str]:

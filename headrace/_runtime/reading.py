@@ -50,8 +50,7 @@ def _take(
     report: TaskReport,
 ) -> None:
     report.count(node.uid, "in", read.batch.num_rows + len(read.dead))
-    report.rows += read.batch.num_rows
-    report.bytes += read.batch.nbytes
+    report.read(node.uid, read.batch.num_rows, read.batch.nbytes)
     origin = Origin(node.uid, read.partition, read.offsets)
     dead = list(read.dead)
     rows = Rows(read.batch, None, origin)

@@ -25,8 +25,9 @@ class TaskReport:
     attempt: str
     consumed: dict[str, str] = field(default_factory=dict)
     maxima: dict[str, dict[str, int]] = field(default_factory=dict)
-    rows: int = 0
-    bytes: int = 0
+    #: By source, rows that were read; and their bytes in memory.
+    rows: dict[str, int] = field(default_factory=dict)
+    size: int = 0
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     receipts: list[Receipt] = field(default_factory=list)
     #: uid of a keyed step -> (stamp before the epoch, stamp after it)
@@ -38,6 +39,11 @@ class TaskReport:
         if rows:
             counts = self.counts.setdefault(uid, {})
             counts[what] = counts.get(what, 0) + rows
+
+    def read(self, source: str, rows: int, size: int) -> None:
+        """Add to what was read."""
+        self.rows[source] = self.rows.get(source, 0) + rows
+        self.size += size
 
     def observe(self, source: str, partition: str, timestamp_us: int) -> None:
         """Remember the highest timestamp of a source partition."""

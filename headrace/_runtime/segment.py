@@ -74,6 +74,8 @@ class Segment:
             self.push(Port(consumer, output), out, phase)
         if isinstance(node, FilterBy | FilterRows):
             self._report.count(node.uid, "filtered", len(rows) - kept)
+        elif node.keyed:
+            self._report.count(node.uid, "held", len(rows) - kept)
 
     def _watermark(self, node: int, phase: int) -> int:
         return self._tick.at(self._plan.feeds[node], before=phase == BEFORE)

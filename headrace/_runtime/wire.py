@@ -19,7 +19,15 @@ import pyarrow as pa
 from headrace._runtime.operator import HASH
 from headrace.keys import key_groups, shards_of
 
-__all__ = ["AFTER", "BEFORE", "PARCEL_BYTES", "Parcel", "decode_rows", "encode_rows", "split_by_shard"]
+__all__ = [
+    "AFTER",
+    "BEFORE",
+    "PARCEL_BYTES",
+    "Parcel",
+    "decode_rows",
+    "encode_rows",
+    "split_by_shard",
+]
 
 PARCEL_BYTES = 4 << 20
 
@@ -59,8 +67,9 @@ class Parcel:
         view = memoryview(blob)
         (length,) = _LENGTH.unpack_from(view)
         start = _LENGTH.size + length
-        kind, order, *rest = json.loads(bytes(view[_LENGTH.size : start]))
-        return cls(kind, tuple(order), *rest, payload=view[start:])
+        fields = json.loads(bytes(view[_LENGTH.size : start]))
+        kind, order, attempt, node, target, phase, extra = fields
+        return cls(kind, tuple(order), attempt, node, target, phase, extra, view[start:])
 
 
 def encode_rows(batch: pa.RecordBatch) -> bytes:

@@ -1,0 +1,45 @@
+"""What a job did, in numbers that add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Summary"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The counts of a job since its checkpoint began, and how this run ended."""
+
+    job: str
+    #: The last epoch; -1 if there was none.
+    epoch: int
+    #: Bounded input is exhausted or the job was drained: there is nothing left to do.
+    finished: bool
+    #: Rows that this run read, and how long it took.
+    rows: int
+    seconds: float
+    #: uid -> "in", "out", "late", "filtered", "dead" -> rows, since the checkpoint began.
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: There was nothing to do: an earlier run had finished the job.
+    was_finished: bool = False
+
+    @property
+    def late(self) -> int:
+        """Rows that came too late for all their windows."""
+        return sum(counts.get("late", 0) for counts in self.counts.values())
+
+    @property
+    def dead(self) -> int:
+        """Rows that could not be used: malformed, without a key or without a timestamp."""
+        return sum(counts.get("dead", 0) for counts in self.counts.values())
+
+    def __str__(self) -> str:
+        if self.was_finished:
+            return f"{self.job}: finished in an earlier run, nothing was read"
+        end = "finished" if self.finished else "stopped"
+        return (
+            f"{self.job}: {end} behind epoch {self.epoch}, {self.rows:,} rows in {self.seconds:.1f} s, "
+            f"{self.late:,} late, {self.dead:,} dead-lettered"
+        )

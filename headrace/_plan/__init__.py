@@ -1,0 +1,1 @@
+"""From the graph to what runs: stages in a line, cut at shuffles."""

@@ -1,0 +1,31 @@
+"""Which law of the ledger each step obeys, and between which counts rows travel."""
+
+from __future__ import annotations
+
+from headrace._commit.ledger import Law
+from headrace._graph.nodes import ERRORS, LATE, MAIN, FlatMapRows, MapBatches, Node
+from headrace._plan.plan import Plan
+
+__all__ = ["edges_of", "laws_of"]
+
+_COUNT = {MAIN: "out", LATE: "late", ERRORS: "dead"}
+
+
+def laws_of(plan: Plan) -> dict[str, Law]:
+    """uid -> law."""
+    return {node.uid: _law(node) for node in plan.nodes.values()}
+
+
+def edges_of(plan: Plan) -> dict[str, list[tuple[str, str]]]:
+    """uid of a step -> (uid, count) of everything that it takes its rows from."""
+    return {
+        node.uid: [(plan.nodes[port.node].uid, _COUNT[port.output]) for port in node.inputs]
+        for node in plan.nodes.values()
+        if node.inputs
+    }
+
+
+def _law(node: Node) -> Law:
+    if node.keyed:
+        return "keyed"
+    return "many" if isinstance(node, FlatMapRows | MapBatches) else "one"

@@ -1,0 +1,223 @@
+"""One attempt at a job: take the lease, recover, run the query until it ends, give everything back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyspark
+from pyspark import cloudpickle
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headrace._commit.checkpoint import Checkpoint, prepare
+from headrace._commit.control import clear_stopped, is_stopped, write_request
+from headrace._commit.faults import Faults
+from headrace._commit.publisher import Committer
+from headrace._commit.recovery import Recovered, recover
+from headrace._plan.plan import Plan
+from headrace._plan.settings import RunSettings
+from headrace._plan.signature import describe_change, digest, signature
+from headrace._spark.epochs import EpochRecorder, RecordedEpoch
+from headrace._spark.errors import translate
+from headrace._spark.lease import JvmLease, refuse_if_held
+from headrace._spark.query import start_query
+from headrace._spark.replicas import replica_roots
+from headrace._spark.session import EmbeddedSpark, open_spark
+from headrace._spark.shard_ids import shard_ids
+from headrace._spark.worker import Job, JobSpec, sink_contexts
+from headrace.endpoints import Publisher
+from headrace.errors import EngineError
+
+__all__ = ["Attempt", "Signals"]
+
+_POLL_S = 0.02
+
+
+@dataclass
+class Signals:
+    """What the handle and the attempt tell each other."""
+
+    stop: threading.Event
+    drain: threading.Event
+    abort: threading.Event
+    recovered: Callable[[Recovered], None]
+    recorded: Callable[[RecordedEpoch], None]
+
+
+class Attempt:
+    """Everything that one attempt holds. `run` returns when the job is finished or stopped."""
+
+    def __init__(self, plan: Plan, settings: RunSettings, signals: Signals) -> None:
+        self._wanted = plan
+        self._settings = settings
+        self._signals = signals
+        self._last: RecordedEpoch | None = None
+
+    def run(self) -> None:
+        """Raises an error of ours, whatever happened inside."""
+        layout = prepare(self._settings.checkpoint)
+        refuse_if_held(layout.lease)
+        try:
+            spark = open_spark(
+                self._wanted.job,
+                master=self._settings.master,
+                session=self._settings.session,
+                log=layout.log,
+                verbose=self._settings.verbose,
+            )
+            lease = JvmLease(spark.gateway.jvm)
+            lease.acquire(layout.lease)
+        except Exception as error:
+            raise translate(error, layout.log) from error
+        try:
+            self._leased(spark, lease)
+        finally:
+            lease.release()
+
+    def _leased(self, spark: EmbeddedSpark, lease: JvmLease) -> None:
+        checkpoint = self._open()
+        plan = replace(self._wanted, shards=checkpoint.shards)
+        job = Job(_spec(plan, self._settings, checkpoint, spark), plan)
+        contexts = sink_contexts(plan, checkpoint.layout, checkpoint.incarnation)
+        publishers = {uid: node.sink.publisher(contexts[uid]) for uid, node in plan.sinks.items()}
+        recovered = recover(checkpoint, publishers, faults=job.faults, held=lease.held)
+        self._signals.recovered(recovered)
+        committer = Committer(checkpoint, publishers, faults=job.faults, lease=lease)
+        done = False
+        try:
+            if not recovered.finished:
+                self._query(spark, job, checkpoint, committer, recovered)
+            done = True
+        finally:
+            committer.close(flush=done)
+        if done:
+            _empty(publishers)
+
+    def _open(self) -> Checkpoint:
+        nodes = tuple(self._wanted.nodes.values())
+        signed = signature(nodes)
+        return Checkpoint.open(
+            self._settings.checkpoint,
+            job=self._wanted.job,
+            signature=signed,
+            digest=digest(signed),
+            shards=self._settings.shards,
+            default_shards=self._wanted.shards,
+            versions=_versions(),
+            describe=describe_change,
+        )
+
+    def _query(
+        self,
+        spark: EmbeddedSpark,
+        job: Job,
+        checkpoint: Checkpoint,
+        committer: Committer,
+        recovered: Recovered,
+    ) -> None:
+        layout = checkpoint.layout
+        clear_stopped(layout)
+        write_request(layout, "run")
+        recorder = EpochRecorder(
+            job,
+            checkpoint,
+            committer,
+            previous=recovered.manifest,
+            versions=_versions(),
+            notify=self._note,
+        )
+        try:
+            query = start_query(spark, job, recorder)
+            try:
+                self._watch(query, job, committer, recorder)
+            finally:
+                with contextlib.suppress(Exception):
+                    query.stop()
+        except Exception as error:  # noqa: BLE001 - translated, whatever it is
+            cause = recorder.error or committer.error or error
+            raise translate(cause, layout.log) from cause
+
+    def _watch(
+        self, query: StreamingQuery, job: Job, committer: Committer, recorder: EpochRecorder
+    ) -> None:
+        """Until the final epoch is shown, a stop is complete, or something fails."""
+        asked = "run"
+        while True:
+            if self._signals.abort.is_set():
+                raise EngineError("The job was aborted")
+            if committer.error is not None:
+                raise committer.error
+            last = self._last
+            if last is not None and last.manifest.finished and recorder.error is None:
+                if committer.wait_published(last.manifest.epoch, _POLL_S):
+                    return
+            elif query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
+                raise EngineError("Spark ended the query by itself")
+            asked = self._ask(job, asked)
+            if asked == "stop" and is_stopped(job.layout):
+                epoch = -1 if last is None else last.manifest.epoch
+                if committer.wait_published(epoch, _POLL_S):
+                    return
+
+    def _ask(self, job: Job, asked: str) -> str:
+        if asked == "run" and self._signals.drain.is_set():
+            write_request(job.layout, "drain")
+            return "drain"
+        if asked != "stop" and self._signals.stop.is_set():
+            write_request(job.layout, "stop")
+            return "stop"
+        return asked
+
+    def _note(self, recorded: RecordedEpoch) -> None:
+        self._last = recorded
+        self._signals.recorded(recorded)
+
+
+def _spec(
+    plan: Plan, settings: RunSettings, checkpoint: Checkpoint, spark: EmbeddedSpark
+) -> JobSpec:
+    return JobSpec(
+        plan=cloudpickle.dumps(plan),  # type: ignore[no-untyped-call]
+        digest=os.urandom(8).hex(),
+        root=str(checkpoint.layout.root),
+        incarnation=checkpoint.incarnation,
+        fence=checkpoint.fence,
+        epochs=settings.epochs,
+        shard_ids=shard_ids(plan.shards),
+        replicas=replica_roots(checkpoint.incarnation),
+        faults=_fault_wish(spark),
+    )
+
+
+def _fault_wish(spark: EmbeddedSpark) -> Mapping[str, str]:
+    """The environment of crash tests, with the victims; empty outside them."""
+    wish = os.environ.get(Faults.VARIABLE)
+    if not wish:
+        return {}
+    return {
+        Faults.VARIABLE: wish,
+        "HEADRACE_DRIVER_PID": str(os.getpid()),
+        "HEADRACE_GROUP_PID": str(os.getpgrp()),
+        "HEADRACE_JVM_PID": str(spark.gateway.jvm.ProcessHandle.current().pid()),
+    }
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "headrace": sys.modules["headrace"].__version__,
+        "python": platform.python_version(),
+        "spark": pyspark.__version__,
+        "pyarrow": pa.__version__,
+    }
+
+
+def _empty(publishers: Mapping[str, Publisher]) -> None:
+    """Staged data of attempts that failed is of no use once everything is shown."""
+    for publisher in publishers.values():
+        publisher.discard(frozenset())

@@ -1,0 +1,115 @@
+"""What happens when Spark has run an epoch: the reports are checked and become its manifest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headrace._commit.checkpoint import Checkpoint
+from headrace._commit.files import crc_of
+from headrace._commit.ledger import Ledger
+from headrace._commit.manifest import Manifest
+from headrace._commit.publisher import Committer
+from headrace._epochs.facts import Facts
+from headrace._epochs.offset import Offset
+from headrace._plan.laws import edges_of, laws_of
+from headrace._runtime.audit import audit, counts_of, observed
+from headrace._runtime.report import TaskReport
+from headrace._spark.query import logged_offset
+from headrace._spark.worker import Job
+from headrace.errors import EngineError
+
+__all__ = ["EpochRecorder", "RecordedEpoch"]
+
+
+@dataclass(frozen=True)
+class RecordedEpoch:
+    """An epoch as the job's handle shows it."""
+
+    offset: Offset
+    manifest: Manifest
+    rows: int
+    elapsed_us: int
+
+
+class EpochRecorder:
+    """Called by Spark once an epoch, in one thread."""
+
+    def __init__(
+        self,
+        job: Job,
+        checkpoint: Checkpoint,
+        committer: Committer,
+        *,
+        previous: Manifest | None,
+        versions: dict[str, str],
+        notify: Callable[[RecordedEpoch], None],
+    ) -> None:
+        self._job = job
+        self._checkpoint = checkpoint
+        self._committer = committer
+        self._previous = previous
+        self._versions = versions
+        self._notify = notify
+        #: The first error; Spark wraps and repeats it, this is the original.
+        self.error: BaseException | None = None
+
+    def __call__(self, epoch: int, run: Callable[[], list[TaskReport]]) -> None:
+        try:
+            self._record(epoch, run)
+        except BaseException as error:
+            self.error = self.error or error
+            raise
+
+    def _record(self, epoch: int, run: Callable[[], list[TaskReport]]) -> None:
+        began = time.perf_counter_ns()
+        reports = run()
+        elapsed_us = (time.perf_counter_ns() - began) // 1000
+        self._check(epoch, reports)
+        offset = logged_offset(self._job, epoch)
+        manifest = self._manifest(offset, reports, elapsed_us)
+        self._committer.record(manifest)
+        self._previous = manifest
+        rows = sum(sum(report.rows.values()) for report in reports)
+        self._notify(RecordedEpoch(offset, manifest, rows, elapsed_us))
+        self._job.faults.reach("K7", epoch)
+
+    def _check(self, epoch: int, reports: list[TaskReport]) -> None:
+        plan = self._job.plan
+        stamps = self._previous.stamps if self._previous else {}
+        problem = audit(reports, stages=plan.stages, shards=plan.shards, stamps=stamps)
+        if problem:
+            raise EngineError(f"Epoch {epoch} is run again, because {problem}")
+
+    def _balance(self, epoch: int, reports: list[TaskReport]) -> Ledger:
+        plan = self._job.plan
+        ledger = Ledger(self._previous.counts if self._previous else {}).add(counts_of(reports))
+        problems = ledger.problems(laws_of(plan), edges_of(plan))
+        if problems:
+            raise EngineError(f"Epoch {epoch} does not add up: {'; '.join(problems)}")
+        return ledger
+
+    def _manifest(self, offset: Offset, reports: list[TaskReport], elapsed_us: int) -> Manifest:
+        layout = self._checkpoint.layout
+        previous = self._previous
+        before = Facts.from_json(previous.facts) if previous else Facts()
+        seen = observed(reports)
+        ledger = self._balance(offset.epoch, reports)
+        facts = before.after(
+            offset, maxima=seen.maxima, rows=seen.rows, size=seen.size, duration_us=elapsed_us
+        )
+        return Manifest(
+            epoch=offset.epoch,
+            fence=self._checkpoint.fence,
+            incarnation=self._checkpoint.incarnation,
+            facts=facts.to_json(),
+            receipts=tuple(receipt for report in reports for receipt in report.receipts),
+            counts=ledger.counts,
+            stamps=seen.stamps,
+            offsets_crc=crc_of(layout.offset(offset.epoch)),
+            commits_crc=crc_of(layout.commit(offset.epoch - 1)),
+            finished=offset.final,
+            schemas={uid: str(node.schema) for uid, node in self._job.plan.sinks.items()},
+            versions=self._versions,
+        )

@@ -1,0 +1,149 @@
+"""Starts and ends the embedded Spark session, quietly, and replaces one whose JVM has died."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from headrace._spark import home
+from headrace._spark.java import check_java
+from headrace._spark.settings import check_session, launch_settings
+from headrace.errors import SetupError
+
+__all__ = ["EmbeddedSpark", "embedded_master", "is_alive", "open_spark"]
+
+
+@dataclass(frozen=True)
+class EmbeddedSpark:
+    """A session, whether we started it, and whether files are handled without child processes."""
+
+    session: SparkSession
+    ours: bool
+    forkless: bool
+
+    @property
+    def gateway(self) -> Any:
+        """The Py4J gateway of the session's JVM."""
+        return SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
+
+    def close(self) -> None:
+        """Stop the session if it is ours; the JVM goes with it."""
+        if self.ours:
+            with contextlib.suppress(Exception):
+                self.session.stop()
+            _end_jvm()
+
+
+def embedded_master(cores: int | None = None) -> str:
+    """Plain `local[n]` never retries a task; the second number is how often a task may fail."""
+    return f"local[{cores or os.cpu_count() or 1},4]"
+
+
+def open_spark(
+    name: str, *, master: str | None, session: SparkSession | None, log: Path, verbose: bool
+) -> EmbeddedSpark:
+    """The user's session if there is a living one that fits, else one of our own."""
+    brought = session or SparkSession.getActiveSession()
+    if brought is not None and is_alive():
+        check_session(brought)
+        forkless = (
+            brought.sparkContext.getConf().get("spark.hadoop.fs.file.impl") == home.FILE_SYSTEM
+        )
+        return EmbeddedSpark(brought, ours=False, forkless=forkless)
+    if session is not None:
+        raise SetupError("The Spark session given to the environment has ended; make a new one.")
+    return _start(name, _local(master), log, verbose=verbose)
+
+
+def is_alive() -> bool:
+    """Whether the JVM behind PySpark answers."""
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is None:
+        return False
+    try:
+        gateway.jvm.System.currentTimeMillis()
+    except Exception:  # noqa: BLE001 - whatever Py4J raises, the JVM is gone
+        return False
+    return True
+
+
+def _local(master: str | None) -> str:
+    if master is None:
+        return embedded_master()
+    if not master.startswith("local"):
+        raise SetupError(
+            f"master={master!r}: a job runs on a local master for now, because its checkpoint lies on a "
+            "local path. Leave master out, or use 'local[2,4]'."
+        )
+    if master == "local":
+        return "local[1,4]"
+    if "," not in master:
+        return master.replace("*", str(os.cpu_count())).removesuffix("]") + ",4]"
+    return master
+
+
+def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark:
+    check_java()
+    _end_jvm()
+    os.environ["SPARK_HOME"] = str(home.spark_home())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    conf = SparkConf(loadDefaults=False)
+    for key, value in launch_settings(name, master, _memory_mb()).items():
+        conf.set(key, value)
+    with _output(log, verbose) as out:
+        gateway = launch_gateway(conf, popen_kwargs=out)  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
+    forkless = home.compile_classes(gateway)
+    builder = SparkSession.builder.config(conf=conf)
+    if forkless:
+        builder = builder.config("spark.hadoop.fs.file.impl", home.FILE_SYSTEM)
+    return EmbeddedSpark(builder.getOrCreate(), ours=True, forkless=forkless)
+
+
+@contextlib.contextmanager
+def _output(log: Path, verbose: bool) -> Any:
+    """Where the JVM and its children write: into the log, unless the user wants to see it."""
+    if verbose:
+        yield {}
+        return
+    with log.open("ab") as file:
+        kept: dict[str, IO[bytes]] = {"stdout": file, "stderr": file}
+        yield kept
+
+
+def _memory_mb() -> int:
+    """The JVM schedules and keeps RocksDB's caches; rows live in the workers."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return max(1024, min(4096, total // 4))
+
+
+def _end_jvm() -> None:
+    """Forget a dead or stopped JVM so that the next session starts its own."""
+    gateway = SparkContext._gateway  # noqa: SLF001
+    if gateway is None:
+        return
+    process = getattr(gateway, "proc", None)
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    if process is not None:
+        with contextlib.suppress(Exception):
+            process.stdin.close()
+            process.wait(timeout=10)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    SparkContext._gateway = None  # noqa: SLF001
+    SparkContext._jvm = None  # noqa: SLF001
+    SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
