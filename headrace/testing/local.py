@@ -1,0 +1,171 @@
+"""`run_local`: a pipeline in this process, without Spark, and with crashes where a test wants them.
+
+The planner, the operators, state, sources and sinks are those of a job on Spark; only tasks and logs are
+in memory. Everything about time is decided by the epochs' cuts and by a clock that only a test moves.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from headrace._epochs.offset import Offset
+from headrace._local.job import CrashPoint, LocalCrash, LocalJob
+from headrace.config import Epochs
+from headrace.environment import Environment
+from headrace.errors import HeadraceError
+
+__all__ = ["LocalEpoch", "LocalResult", "run_local"]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEpoch:
+    """One epoch as it was cut: what an oracle must be given to know the right answer."""
+
+    number: int
+    #: source uid -> partition -> (first position, one past the last position)
+    ranges: Mapping[str, Mapping[str, tuple[int, int]]]
+    #: By source uid, in microseconds: the watermarks of the epoch before, and those of this one.
+    before: Mapping[str, int]
+    watermarks: Mapping[str, int]
+    clock_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LocalResult:
+    """What a local run did. The rows are where the sinks put them."""
+
+    epochs: tuple[LocalEpoch, ...]
+    #: uid -> "in", "out", "late", "filtered", "dead" -> rows
+    counts: Mapping[str, Mapping[str, int]]
+    #: How often the job began anew, after crashes and failures.
+    restarts: int
+    #: The input was bounded and is exhausted.
+    finished: bool
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+
+
+def run_local(
+    env: Environment,
+    shards: int | None = None,
+    *,
+    epochs: Epochs | None = None,
+    tasks: int = 1,
+    crashes: Iterable[tuple[int, CrashPoint]] = (),
+    rescale: Mapping[int, int] | None = None,
+    attempts: int = 3,
+    step: timedelta = timedelta(seconds=1),
+) -> LocalResult:
+    """Run a pipeline until its input is exhausted or nothing more is to do.
+
+    `tasks` is how many tasks read each epoch. `crashes` are points at which the "process" dies, as (epoch,
+    point); the job restarts at once. `rescale` maps an epoch to the number of shards that it and those
+    after it have. An error that a retry may help is retried until an epoch has failed `attempts` times. The
+    clock begins at the present and moves by `step` with every epoch.
+    """
+    with tempfile.TemporaryDirectory(prefix="headrace-") as directory:
+        clock = _Clock(time.time_ns() // 1000, step // timedelta(microseconds=1))
+        job = LocalJob(
+            env.plan(shards=shards),
+            Path(directory),
+            epochs or env.epochs,
+            clock.now_us,
+            tasks=tasks,
+            crashes=set(crashes),
+        )
+        try:
+            restarts = _Driver(job, clock, dict(rescale or {}), attempts).run()
+            job.flush()
+        finally:
+            job.close()
+        return _result(job, restarts)
+
+
+@dataclass
+class _Clock:
+    """Stands still until it is moved."""
+
+    at_us: int
+    step_us: int
+
+    def now_us(self) -> int:
+        return self.at_us
+
+    def move(self, by_us: int = 0) -> None:
+        self.at_us += max(by_us, self.step_us)
+
+
+@dataclass
+class _Driver:
+    """Advances a job, and picks it up when it falls."""
+
+    job: LocalJob
+    clock: _Clock
+    rescale: dict[int, int]
+    attempts: int
+    failures: int = 0
+    restarts: int = 0
+
+    def run(self) -> int:
+        waited = False
+        while not self.job.finished:
+            self._rescale()
+            if self._advance():
+                waited = False
+            elif waited:
+                break
+            else:
+                # An epoch may be due only because of the interval between epochs: wait once for it.
+                waited = True
+                self.clock.move(self.job.epochs.min_interval_us)
+        return self.restarts
+
+    def _rescale(self) -> None:
+        due = [epoch for epoch in self.rescale if epoch <= self.job.memory.durable + 1]
+        for epoch in sorted(due):
+            self._restart(self.rescale.pop(epoch))
+
+    def _advance(self) -> bool:
+        try:
+            done = self.job.advance() is not None
+        except LocalCrash:
+            self._restart()
+            return True
+        except HeadraceError as error:
+            self.failures += 1
+            if not error.retryable or self.failures >= self.attempts:
+                raise
+            self._restart()
+            return True
+        if done:
+            self.failures = 0
+            self.clock.move()
+        return done
+
+    def _restart(self, shards: int | None = None) -> None:
+        self.restarts += 1
+        try:
+            self.job.restart(shards)
+        except LocalCrash:
+            self._restart(shards)
+
+
+def _result(job: LocalJob, restarts: int) -> LocalResult:
+    durable = job.memory.offsets[: job.memory.durable + 1]
+    return LocalResult(
+        epochs=tuple(map(_epoch, durable)),
+        counts=job.memory.ledger.counts,
+        restarts=restarts,
+        finished=job.finished,
+        watermarks=job.memory.last.watermarks,
+    )
+
+
+def _epoch(offset: Offset) -> LocalEpoch:
+    return LocalEpoch(
+        offset.epoch, offset.ranges, offset.before, offset.watermarks, offset.clock_us
+    )
