@@ -150,7 +150,7 @@ class Environment:
     def _ready(self) -> tuple[Plan, RunSettings]:
         plan, settings = self.plan(), self.settings()
         for sentence in _doubts(self._graph):
-            warnings.warn(sentence, UserWarning, stacklevel=4)
+            warnings.warn(sentence, UserWarning, stacklevel=3)
         return plan, settings
 
 

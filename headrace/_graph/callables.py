@@ -133,6 +133,10 @@ def _fields_read(code: CodeType, row: str) -> Iterator[str]:
             yield str(following.argval)
         elif (name := _subscript(following, steps[place + 2 : place + 3])) is not None:
             yield name
+    # Comprehensions (before 3.12) and inner functions see the row as a free variable.
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and row in inner.co_freevars:
+            yield from _fields_read(inner, row)
 
 
 def _loads(step: dis.Instruction, row: str) -> bool:
