@@ -62,4 +62,5 @@ def _settings(cores: int, backend: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:5]), sys.argv[5])
+    numbers = [int(a) for a in sys.argv[1:5]]
+    main(numbers[0], numbers[1], numbers[2], numbers[3], sys.argv[5])

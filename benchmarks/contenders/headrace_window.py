@@ -84,4 +84,5 @@ def main(rows: int, keys: int, event_rate: int, cores: int, sink: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:5]), sys.argv[5])
+    numbers = [int(a) for a in sys.argv[1:5]]
+    main(numbers[0], numbers[1], numbers[2], numbers[3], sys.argv[5])

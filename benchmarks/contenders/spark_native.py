@@ -47,8 +47,8 @@ def main(rows: int, keys: int, event_rate: int, cores: int) -> None:
     )
     while (query.lastProgress or {"batchId": -1})["batchId"] < rows // batch - 1:
         time.sleep(0.02)
-        if query.exception() is not None:
-            raise query.exception()
+        if (error := query.exception()) is not None:
+            raise RuntimeError(str(error))
     print(json.dumps({"rows": rows // batch * batch, "seconds": time.monotonic() - began}))
     query.stop()
     spark.stop()
