@@ -28,6 +28,7 @@ class Csv(Format):
 
     name = "csv"
     suffix = ".csv"
+    read_suffixes = (".csv",)
 
     def check_writable(self, schema: pa.Schema) -> None:
         """Everything has a form in CSV."""

@@ -64,6 +64,8 @@ class Format(ABC):
     name: str
     #: How names of its files end.
     suffix: str
+    #: The endings of files that are taken to be of this format.
+    read_suffixes: tuple[str, ...]
 
     @abstractmethod
     def check_writable(self, schema: pa.Schema) -> None:

@@ -31,6 +31,7 @@ class Jsonl(Format):
 
     name = "jsonl"
     suffix = ".jsonl"
+    read_suffixes = (".jsonl", ".ndjson", ".json")
 
     def check_writable(self, schema: pa.Schema) -> None:
         """Everything has a form in JSON."""

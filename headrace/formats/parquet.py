@@ -21,6 +21,7 @@ class Parquet(Format):
 
     name = "parquet"
     suffix = ".parquet"
+    read_suffixes = (".parquet", ".pq")
 
     def check_writable(self, schema: pa.Schema) -> None:
         """Try it: only the library knows which types it can store."""

@@ -1,0 +1,147 @@
+"""Rows from a list, for tests, notebooks and small look-up streams.
+
+The rows travel to the workers with the plan. Marks between them end an epoch or make a read fail, so a
+test of a crash is a list.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.connectors.memory.columns import columns_of, schema_of
+from headrace.connectors.memory.markers import Cut, Fail
+from headrace.endpoints import Enumerator, Json, Source, SourceBatch, Span
+from headrace.errors import BuildError, EngineError, SchemaError
+from headrace.schema import as_schema
+
+__all__ = ["MemorySource"]
+
+_BATCH_ROWS = 32_768
+
+
+class MemorySource(Source):
+    """The rows of a list, a `pyarrow.Table`, or of several lists as `partitions`.
+
+    `schema` is a dataclass, a `TypedDict`, a mapping or an Arrow schema; without it the rows' own
+    dataclass counts, or what Arrow makes of dictionaries. `bounded=False` never says that it ends.
+
+        MemorySource([Order(1, now), Cut(), Order(2, now)])
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Any] | pa.Table | None = None,
+        schema: Any = None,
+        *,
+        partitions: Sequence[Sequence[Any] | pa.Table] | None = None,
+        bounded: bool = True,
+    ) -> None:
+        if (rows is None) == (partitions is None):
+            raise BuildError("a memory source takes either rows or partitions=")
+        parts = [_listed(part) for part in ([rows] if partitions is None else partitions)]
+        self._schema = _found_schema(parts) if schema is None else as_schema(schema)
+        self._lines = {str(place): _line(part, self._schema) for place, part in enumerate(parts)}
+        self._bounded = bounded
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The declared or found columns."""
+        return self._schema
+
+    def signature(self) -> dict[str, Json]:
+        """How many lists there are; their author sees to it that rows keep their places."""
+        return {"source": "memory", "partitions": len(self._lines)}
+
+    def enumerator(self, directory: Path) -> Enumerator:
+        """All rows are there."""
+        return _MemoryEnumerator(
+            {
+                name: Span(0, line.batch.num_rows, finished=self._bounded, cuts=line.cuts)
+                for name, line in self._lines.items()
+            }
+        )
+
+    def read(self, partition: str, start: int, end: int, directory: Path) -> Iterator[SourceBatch]:
+        """A slice, unless a mark in it says that this read fails."""
+        line = self._lines[partition]
+        for place, fail in line.fails:
+            if start <= place < end:
+                _fail(fail, directory / f"failed-{partition}-{place}")
+        for first in range(start, end, _BATCH_ROWS):
+            last = min(first + _BATCH_ROWS, end)
+            offsets = np.arange(first, last, dtype=np.int64)
+            yield SourceBatch(line.batch.slice(first, last - first), offsets, partition)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One partition: rows, the positions of cuts, and the rows whose reading fails."""
+
+    batch: pa.RecordBatch
+    cuts: tuple[int, ...]
+    fails: tuple[tuple[int, Fail], ...]
+
+
+class _MemoryEnumerator(Enumerator):
+    def __init__(self, spans: Mapping[str, Span]) -> None:
+        self._spans = spans
+
+    def spans(self) -> Mapping[str, Span]:
+        return self._spans
+
+
+def _listed(rows: Any) -> Sequence[Any] | pa.Table:
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, str | Mapping) or not isinstance(rows, Sequence):
+        raise BuildError(f"the rows of a memory source are a list, not {type(rows).__name__}")
+    return rows
+
+
+def _found_schema(parts: Sequence[Any]) -> pa.Schema:
+    tables = [part for part in parts if isinstance(part, pa.Table)]
+    if tables:
+        return as_schema(tables[0].schema)
+    return schema_of([row for part in parts for row in part if not isinstance(row, Cut | Fail)])
+
+
+def _line(entries: Any, schema: pa.Schema) -> _Line:
+    if isinstance(entries, pa.Table):
+        return _Line(_one_batch(entries, schema), (), ())
+    rows: list[Any] = []
+    cuts: list[int] = []
+    fails: list[tuple[int, Fail]] = []
+    for entry in entries:
+        if isinstance(entry, Cut):
+            cuts.append(len(rows))
+        elif isinstance(entry, Fail):
+            fails.append((len(rows), entry))
+        else:
+            rows.append(entry)
+    last = max(len(rows) - 1, 0)
+    inside = tuple(cut for cut in dict.fromkeys(cuts) if 0 < cut < len(rows))
+    at_rows = tuple((min(place, last), fail) for place, fail in fails)
+    return _Line(columns_of(rows, schema), inside, at_rows)
+
+
+def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
+    try:
+        batches = table.cast(schema).combine_chunks().to_batches()
+    except (ValueError, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(f"the table does not have the columns of schema=: {error}") from error
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema)
+
+
+def _fail(fail: Fail, trace: Path) -> None:
+    """Raise until it happened often enough; every process of the host counts in the same files."""
+    for time in range(fail.times):
+        try:
+            os.close(os.open(f"{trace}-{time}", os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            continue
+        raise EngineError(fail.message)
