@@ -11,9 +11,9 @@ import headrace
 ROOT = Path(__file__).parents[2]
 
 FACADE = """
-AggregateFunction Environment Epochs Expression KeyedStream Restart Stream WatermarkStrategy WindowedStream
-avg coalesce col collect count count_distinct errors first last lit max max_by min min_by stddev sum variance
-when windows
+AggregateFunction Environment Epochs Expression JobHandle KeyedStream Restart Stream WatermarkStrategy
+WindowedStream avg coalesce col collect count count_distinct errors first last lit max max_by min min_by
+stddev sum variance when windows
 """.split()
 
 
@@ -41,5 +41,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_a_public_module_lists_its_names(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__doc__, "a module says what it is for"
+    if name == "headrace.connectors":
+        return  # only a place for the packages in it
     assert list(module.__all__), "a module lists its names"
     assert [n for n in module.__all__ if not hasattr(module, n)] == []

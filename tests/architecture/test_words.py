@@ -11,19 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TEXT = {".py", ".md", ".toml", ".txt", ".java", ".properties", ".sh", ""}
 
-# Names that say nothing about what a thing does.
-EMPTY_NAMES = {
-    "util",
-    "utils",
-    "helper",
-    "helpers",
-    "common",
-    "manager",
-    "base",
-    "impl",
-    "data",
-    "info",
-}
+# Names that say nothing about what a thing does. "base" is left out: a chunk is a base or a delta.
+EMPTY_NAMES = set("util utils helper helpers common manager impl data info".split())
 
 # In pieces, so that this file does not contain what it looks for.
 FORBIDDEN = {
