@@ -197,7 +197,9 @@ def _bytes_words(column: pa.Array) -> Words:
     _, offsets, content = column.buffers()
     if len(column) == 0 or offsets is None:
         return np.zeros(len(column), dtype=np.uint64)
-    limits = np.frombuffer(offsets, dtype=width, count=len(column) + 1, offset=column.offset * width.itemsize)
+    limits = np.frombuffer(
+        offsets, dtype=width, count=len(column) + 1, offset=column.offset * width.itemsize
+    )
     start, end = int(limits[0]), int(limits[-1])
     padded = np.zeros(end - start + 8, dtype=np.uint8)
     if end > start:

@@ -35,7 +35,7 @@ class Arena:
         if name is None:
             self.block = Block.create(arrays, dtypes, dict.fromkeys(dtypes, _FIRST_CAPACITY))
         else:
-            self.block = Block(arrays, dtypes, name)
+            self.block = Block(arrays, dtypes, name=name)
 
     @property
     def rows(self) -> int:
@@ -102,9 +102,7 @@ class _Node:
             first = values.offset * width
             block.append(f"{self._path}:values", raw[first : first + len(values) * width])
 
-    def _append_offsets(
-        self, block: Block, offsets: npt.NDArray[Any]
-    ) -> tuple[int, int, int]:
+    def _append_offsets(self, block: Block, offsets: npt.NDArray[Any]) -> tuple[int, int, int]:
         """Rebase offsets on what is there: the range they cover, and how much lies below it."""
         field = f"{self._path}:offsets"
         if block.length(field) == 0:

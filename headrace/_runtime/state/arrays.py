@@ -47,6 +47,9 @@ class Arrays(Protocol):
     def clear(self) -> None:
         """Release everything."""
 
+    def close(self) -> None:
+        """This epoch is done with the replica."""
+
 
 class MemoryArrays:
     """Buffers in this process: for tests, for `_local`, and for a task that could not get the lock."""
@@ -88,6 +91,9 @@ class MemoryArrays:
         self._buffers.clear()
         self._header = None
 
+    def close(self) -> None:
+        """Nothing to let go of."""
+
 
 class Block:
     """Named arrays in one buffer, each with its own capacity and length; `counters` are the owner's.
@@ -95,22 +101,26 @@ class Block:
     Growing moves the block to a new buffer: views taken before are of the old one.
     """
 
-    def __init__(self, arrays: Arrays, dtypes: Mapping[str, np.dtype[Any]], name: str) -> None:
+    def __init__(
+        self,
+        arrays: Arrays,
+        dtypes: Mapping[str, np.dtype[Any]],
+        *,
+        name: str,
+        buffer: Bytes | None = None,
+    ) -> None:
         self._arrays = arrays
         self._dtypes = dtypes
         self.name = name
-        self._bind(arrays.open(name))
+        self._bind(arrays.open(name) if buffer is None else buffer)
 
     @classmethod
     def create(
         cls, arrays: Arrays, dtypes: Mapping[str, np.dtype[Any]], capacities: Mapping[str, int]
     ) -> Block:
         """A block of zeros."""
-        name, buffer = arrays.allocate(_size(dtypes, capacities))
-        words = buffer[: _header_size(dtypes)].view(np.int64)
-        for place, field in enumerate(dtypes):
-            words[_COUNTERS + 2 * place] = capacities[field]
-        return cls(arrays, dtypes, name)
+        name, buffer = _new(arrays, dtypes, capacities)
+        return cls(arrays, dtypes, name=name, buffer=buffer)
 
     def __getitem__(self, field: str) -> npt.NDArray[Any]:
         return self._views[field]
@@ -141,15 +151,16 @@ class Block:
     def grow(self, capacities: Mapping[str, int], *, blank: frozenset[str] = frozenset()) -> None:
         """Move to a larger buffer; arrays in `blank` start as zeros there."""
         sizes = {field: len(view) for field, view in self._views.items()} | dict(capacities)
-        larger = Block.create(self._arrays, self._dtypes, sizes)
-        larger.counters[:] = self.counters
-        for field, view in self._views.items():
-            larger.set_length(field, self.length(field))
+        old_name, old_views, old_counters = self.name, self._views, self.counters
+        lengths = {field: self.length(field) for field in old_views}
+        self.name, buffer = _new(self._arrays, self._dtypes, sizes)
+        self._bind(buffer)
+        self.counters[:] = old_counters
+        for field, view in old_views.items():
+            self.set_length(field, lengths[field])
             if field not in blank:
-                larger[field][: len(view)] = view
-        self.release()
-        self.name = larger.name
-        self._bind(self._arrays.open(self.name))
+                self._views[field][: len(view)] = view
+        self._arrays.release(old_name)
 
     def release(self) -> None:
         """Give the buffer back."""
@@ -166,6 +177,17 @@ class Block:
             self._lengths[field] = words[_COUNTERS + 2 * place + 1 :][:1]
             self._views[field] = buffer[start : start + capacity * dtype.itemsize].view(dtype)
             start += _aligned(capacity * dtype.itemsize)
+
+
+def _new(
+    arrays: Arrays, dtypes: Mapping[str, np.dtype[Any]], capacities: Mapping[str, int]
+) -> tuple[str, Bytes]:
+    """A buffer for these arrays that knows their capacities."""
+    name, buffer = arrays.allocate(_size(dtypes, capacities))
+    words = buffer[: _header_size(dtypes)].view(np.int64)
+    for place, field in enumerate(dtypes):
+        words[_COUNTERS + 2 * place] = capacities[field]
+    return name, buffer
 
 
 def _header_size(dtypes: Mapping[str, np.dtype[Any]]) -> int:

@@ -103,10 +103,14 @@ def decode(content: bytes, where: str) -> Iterator[tuple[str, pa.RecordBatch]]:
     """The tables' rows in a chunk; `where` names it if it is damaged."""
     start = _HEAD.size
     if len(content) < start or content[:4] != _MAGIC:
-        raise CheckpointDamaged(f"{where} is not a chunk of state: restore the checkpoint from a copy")
+        raise CheckpointDamaged(
+            f"{where} is not a chunk of state: restore the checkpoint from a copy"
+        )
     _, crc, size = _HEAD.unpack_from(content)
     if zlib.crc32(memoryview(content)[start:]) != crc:
-        raise CheckpointDamaged(f"{where} is damaged: its checksum is wrong; restore it from a copy")
+        raise CheckpointDamaged(
+            f"{where} is damaged: its checksum is wrong; restore it from a copy"
+        )
     place = start + size
     for name, length in json.loads(content[start:place]):
         stream = pa.py_buffer(content).slice(place, length)

@@ -19,7 +19,7 @@ from headrace._runtime.state.arrays import Arrays, Block
 from headrace._runtime.state.index import Mask, Slots
 from headrace._runtime.state.spec import fixed_dtype, storage_bits
 
-__all__ = ["Column", "FixedColumn", "VarColumn", "column_of", "to_arrow", "to_numpy"]
+__all__ = ["Column", "FixedColumn", "VarColumn", "column_of", "plain", "to_arrow", "to_numpy"]
 
 _COMPACT_ROWS = 4_096
 
@@ -49,7 +49,11 @@ class FixedColumn:
         return numbers, nulls
 
     def same(
-        self, block: Block, slots: Slots, prepared: tuple[npt.NDArray[Any], Mask | None], rows: Slots
+        self,
+        block: Block,
+        slots: Slots,
+        prepared: tuple[npt.NDArray[Any], Mask | None],
+        rows: Slots,
     ) -> Mask:
         """Whether the keys in these slots equal those of these rows."""
         numbers, nulls = prepared
@@ -60,7 +64,11 @@ class FixedColumn:
         return equal
 
     def store(
-        self, block: Block, slots: Slots, prepared: tuple[npt.NDArray[Any], Mask | None], rows: Slots
+        self,
+        block: Block,
+        slots: Slots,
+        prepared: tuple[npt.NDArray[Any], Mask | None],
+        rows: Slots,
     ) -> None:
         """Write the keys of these rows to new slots."""
         numbers, nulls = prepared
@@ -97,7 +105,7 @@ class VarColumn:
 
     def same(self, block: Block, slots: Slots, prepared: pa.Array, rows: Slots) -> Mask:
         """Whether the keys in these slots equal those of these rows."""
-        stored, wanted = self.gather(block, slots), prepared.take(pa.array(rows))
+        stored, wanted = self.gather(block, slots), prepared.take(plain(rows))
         equal = pc.equal(stored, wanted)
         if equal.null_count:
             both = pc.and_(stored.is_null(), wanted.is_null())
@@ -107,7 +115,7 @@ class VarColumn:
 
     def store(self, block: Block, slots: Slots, prepared: pa.Array, rows: Slots) -> None:
         """Write the keys of these rows to new slots."""
-        self.write(block, slots, prepared.take(pa.array(rows)))
+        self.write(block, slots, prepared.take(plain(rows)))
 
     def write(self, block: Block, slots: Slots, values: pa.Array) -> None:
         """Write values, null where they are null."""
@@ -124,12 +132,14 @@ class VarColumn:
         numbers = block[self.field][slots]
         nulls = numbers == 0
         numbers -= 1
-        return self.arena.take(pa.array(numbers, mask=nulls if nulls.any() else None))
+        return self.arena.take(plain(numbers, nulls))
+
+    def is_wasteful(self, size: int) -> bool:
+        """Whether most of the arena is values that no slot has any more."""
+        return self.arena.rows > max(_COMPACT_ROWS, 2 * size)
 
     def compact(self, block: Block, live: Slots) -> None:
-        """Drop values that no live slot has, once they are the larger part."""
-        if self.arena.rows < _COMPACT_ROWS or self.arena.rows < 2 * live.size:
-            return
+        """Keep only the values of live slots."""
         values, old = self.gather(block, live), self.arena
         self.arena = Arena(self.type, self._arrays)
         block[self.field][:] = 0
@@ -143,9 +153,7 @@ Column: TypeAlias = FixedColumn | VarColumn
 _HAS_NULLS = 2
 
 
-def column_of(
-    field: str, kind: pa.DataType, arrays: Arrays, arena: str | None = None
-) -> Column:
+def column_of(field: str, kind: pa.DataType, arrays: Arrays, arena: str | None = None) -> Column:
     """The column that fits a type."""
     dtype = fixed_dtype(kind)
     if dtype is None:
@@ -168,9 +176,15 @@ def to_numpy(values: pa.Array | npt.NDArray[Any], kind: pa.DataType) -> npt.NDAr
     return numbers
 
 
-def to_arrow(
-    numbers: npt.NDArray[Any], kind: pa.DataType, nulls: Mask | None = None
-) -> pa.Array:
-    """Numbers as an Arrow array of a fixed-width type."""
-    values = pa.array(numbers, mask=nulls if nulls is not None and nulls.any() else None)
-    return values if pt.is_boolean(kind) else values.view(kind)
+def to_arrow(numbers: npt.NDArray[Any], kind: pa.DataType, nulls: Mask | None = None) -> pa.Array:
+    """Numbers as an Arrow array of a fixed-width type, null where `nulls` is true."""
+    content = np.packbits(numbers, bitorder="little") if pt.is_boolean(kind) else numbers
+    valid = None
+    if nulls is not None and nulls.any():
+        valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(numbers), [valid, pa.py_buffer(content)])
+
+
+def plain(numbers: npt.NDArray[np.int64], nulls: Mask | None = None) -> pa.Array:
+    """Indices as an Arrow array, without copying them (and without what `pa.array` loads first)."""
+    return to_arrow(numbers, pa.int64(), nulls)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.state.chunks import BUCKET, HASHES, REMOVED
+from headrace._runtime.state.columns import plain, to_arrow
 from headrace._runtime.state.index import Hashes, Slots
 from headrace._runtime.state.spec import TableSpec
 from headrace._runtime.state.table import Table
@@ -33,7 +34,9 @@ def chunk_schema(spec: TableSpec) -> pa.Schema:
 
 def rows_of(spec: TableSpec, buckets: Iterable[tuple[int, Table, Slots]]) -> pa.RecordBatch | None:
     """These slots of the buckets of one table as rows sorted by key group; None if there are none."""
-    parts = [(bucket, table, _by_group(table, slots)) for bucket, table, slots in buckets if slots.size]
+    parts = [
+        (bucket, table, _by_group(table, slots)) for bucket, table, slots in buckets if slots.size
+    ]
     if not parts:
         return None
     schema = chunk_schema(spec)
@@ -45,14 +48,16 @@ def rows_of(spec: TableSpec, buckets: Iterable[tuple[int, Table, Slots]]) -> pa.
         return batches[0]
     rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
     groups = key_groups(rows.column(HASHES).to_numpy())
-    return rows.take(pa.array(np.argsort(groups, kind="stable")))
+    return rows.take(plain(np.argsort(groups, kind="stable")))
 
 
 def keep_groups(rows: pa.RecordBatch, groups: range) -> pa.RecordBatch:
     """The rows whose key group lies in a range, without copying."""
     found = key_groups(rows.column(HASHES).to_numpy())
     start = int(np.searchsorted(found, groups.start, side="left"))
-    stop = int(np.searchsorted(found, groups.stop, side="left")) if groups.stop < 128 else len(found)
+    stop = (
+        int(np.searchsorted(found, groups.stop, side="left")) if groups.stop < 128 else len(found)
+    )
     return rows.slice(start, stop - start)
 
 
@@ -63,7 +68,7 @@ def split_buckets(rows: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
     if distinct.size == 1:
         return [(int(distinct[0]), rows)]
     return [
-        (int(bucket), rows.take(pa.array(np.flatnonzero(buckets == bucket)))) for bucket in distinct
+        (int(bucket), rows.take(plain(np.flatnonzero(buckets == bucket)))) for bucket in distinct
     ]
 
 
@@ -71,8 +76,8 @@ def apply_rows(table: Table, rows: pa.RecordBatch, *, tombstones: bool = False) 
     """Fold a chunk's rows of one bucket in. `tombstones` keeps removed rows that were not there."""
     removed = rows.column(REMOVED).to_numpy(zero_copy_only=False)
     if removed.any():
-        _remove(table, rows.filter(pa.array(removed)), tombstones=tombstones)
-        rows = rows.filter(pa.array(~removed))
+        _remove(table, rows.take(plain(np.flatnonzero(removed))), tombstones=tombstones)
+        rows = rows.take(plain(np.flatnonzero(~removed)))
     hashes, keys, values = _parts(table.spec, rows)
     slots, _ = table.upsert(hashes, keys)
     for value, column in zip(table.spec.values, values, strict=True):
@@ -98,9 +103,9 @@ def _by_group(table: Table, slots: Slots) -> Slots:
 
 def _columns(bucket: int, table: Table, slots: Slots) -> list[pa.Array]:
     return [
-        pa.array(np.full(slots.size, bucket, dtype=np.int64)),
-        pa.array(table.hashes(slots)),
-        pa.array(~table.is_live(slots)),
+        to_arrow(np.full(slots.size, bucket, dtype=np.int64), pa.int64()),
+        to_arrow(table.hashes(slots), pa.uint64()),
+        to_arrow(~table.is_live(slots), pa.bool_()),
         *table.keys(slots),
         *(table.arrow(value.name, slots) for value in table.spec.values),
     ]

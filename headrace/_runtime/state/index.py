@@ -110,7 +110,8 @@ def _win(cells: Cells, places: Slots) -> Mask:
     """Of the rows that want the same empty cell one wins: whose number stays when all write."""
     numbers = np.arange(1, places.size + 1, dtype=np.int32)
     cells[places] = numbers
-    return cells[places] == numbers
+    won: Mask = cells[places] == numbers
+    return won
 
 
 def _matches(

@@ -12,27 +12,26 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._runtime.state.chunks import BUCKET, HASHES, ChunkStore, decode
+from headrace._runtime.state.columns import plain
 from headrace._runtime.state.deltas import keep_groups
 from headrace._runtime.state.log import RANGE_GROUPS, Entry, Manifest, range_groups
 from headrace._runtime.state.tables import Tables
 from headrace.errors import CheckpointDamaged
 from headrace.keys import KEY_GROUPS, key_groups
 
-__all__ = ["load_since", "read_chunk", "rebuild_tables"]
+__all__ = ["current_rows", "load_all", "load_since"]
 
 _ALL_GROUPS = range(KEY_GROUPS)
 
 
-def rebuild_tables(
+def load_all(
     tables: Tables, manifest: Manifest, store: ChunkStore, *, groups: range = _ALL_GROUPS
 ) -> None:
-    """Fill empty tables with all rows of these key groups."""
+    """Add all rows of these key groups to tables that have none of them."""
     for entry in _in_order(manifest):
-        for name, rows in read_chunk(store, entry):
-            kept = _without_replaced(keep_groups(_ahead(rows, manifest, name), groups), manifest, entry)
-            if kept.num_rows:
-                tables.apply(name, kept)
-    tables.forget_changes()
+        if entry.groups[0] < groups.stop and entry.groups[1] >= groups.start:
+            for name, rows in current_rows(store, manifest, entry):
+                tables.apply(name, keep_groups(rows, groups))
 
 
 def load_since(tables: Tables, manifest: Manifest, store: ChunkStore, *, sequence: int) -> None:
@@ -47,22 +46,22 @@ def load_since(tables: Tables, manifest: Manifest, store: ChunkStore, *, sequenc
             tables.clear_groups(range_groups(number, _ALL_GROUPS))
     for entry in _in_order(manifest):
         if entry.sequence > sequence:
-            for name, rows in read_chunk(store, entry):
-                kept = _without_replaced(_ahead(rows, manifest, name), manifest, entry)
-                if kept.num_rows:
-                    tables.apply(name, kept)
-    tables.forget_changes()
+            for name, rows in current_rows(store, manifest, entry):
+                tables.apply(name, rows)
 
 
-def read_chunk(store: ChunkStore, entry: Entry) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of a chunk by table."""
+def current_rows(
+    store: ChunkStore, manifest: Manifest, entry: Entry
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of a chunk that still count, by table."""
     where = f"chunk {entry.chunk} of the state"
     try:
         content = store.chunk(entry.chunk)
     except KeyError:
         message = f"{where} is missing from the checkpoint: restore the checkpoint from a copy"
         raise CheckpointDamaged(message) from None
-    return decode(content, where)
+    for name, rows in decode(content, where):
+        yield name, _without_replaced(_ahead(rows, manifest, name), manifest, entry)
 
 
 def _in_order(manifest: Manifest) -> list[Entry]:
@@ -74,8 +73,7 @@ def _ahead(rows: pa.RecordBatch, manifest: Manifest, name: str) -> pa.RecordBatc
     horizon = manifest.horizons.get(name)
     if horizon is None:
         return rows
-    ahead = rows.column(BUCKET).to_numpy() >= horizon
-    return rows if ahead.all() else rows.filter(pa.array(ahead))
+    return _where(rows, rows.column(BUCKET).to_numpy() >= horizon)
 
 
 def _without_replaced(rows: pa.RecordBatch, manifest: Manifest, entry: Entry) -> pa.RecordBatch:
@@ -84,4 +82,10 @@ def _without_replaced(rows: pa.RecordBatch, manifest: Manifest, entry: Entry) ->
         return rows
     bases = np.repeat(np.array(manifest.bases), RANGE_GROUPS)
     newest = bases[key_groups(rows.column(HASHES).to_numpy())]
-    return rows.filter(pa.array(newest <= entry.sequence))
+    return _where(rows, newest <= entry.sequence)
+
+
+def _where(
+    rows: pa.RecordBatch, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]
+) -> pa.RecordBatch:
+    return rows if mask.all() else rows.take(plain(np.flatnonzero(mask)))

@@ -100,7 +100,9 @@ class Manifest:
             )
         fields = json.loads(body)
         if fields.pop("format") != _FORMAT:
-            raise CheckpointDamaged(f"the manifest of {where} has a format this version cannot read")
+            raise CheckpointDamaged(
+                f"the manifest of {where} has a format this version cannot read"
+            )
         fields["entries"] = tuple(_entry(entry) for entry in fields["entries"])
         fields["bases"] = tuple(fields["bases"])
         fields["history"] = tuple((stamp, number) for stamp, number in fields["history"])

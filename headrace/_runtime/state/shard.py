@@ -16,7 +16,7 @@ from typing import cast
 from headrace._runtime.state.arrays import Arrays
 from headrace._runtime.state.chunks import ChunkStore
 from headrace._runtime.state.compaction import compact
-from headrace._runtime.state.loading import load_since, rebuild_tables
+from headrace._runtime.state.loading import load_all, load_since
 from headrace._runtime.state.log import Manifest
 from headrace._runtime.state.spec import TableSpec
 from headrace._runtime.state.table import Table
@@ -51,7 +51,9 @@ class ShardState:
     def open(self) -> None:
         """Make the tables equal to what the store holds."""
         content = self._store.manifest()
-        self._manifest = Manifest() if content is None else Manifest.from_bytes(content, self._where)
+        self._manifest = (
+            Manifest() if content is None else Manifest.from_bytes(content, self._where)
+        )
         self.previous = self._manifest.stamp
         self._horizons = dict(self._manifest.horizons)
         header = self._arrays.load_header()
@@ -59,13 +61,14 @@ class ShardState:
         if header is None or reached is None:
             self._arrays.clear()
             self._tables = Tables(self._specs, self._arrays)
-            rebuild_tables(self._tables, self._manifest, self._store, groups=self._groups)
+            load_all(self._tables, self._manifest, self._store, groups=self._groups)
         else:
             self._tables = Tables(self._specs, self._arrays)
             self._tables.restore(cast("Mapping[str, list[list[int]]]", header["tables"]))
             if header["stamp"] == self.stamp:
                 return
             load_since(self._tables, self._manifest, self._store, sequence=reached)
+        self._tables.forget_changes()
         self._save()
 
     def table(self, name: str, bucket: int) -> Table:
@@ -95,7 +98,7 @@ class ShardState:
             self._save()
             return self.stamp
         self._arrays.mark_dirty()
-        manifest = append_chunks(manifest, self._store, changes, kind="delta", groups=self._groups)
+        manifest = append_chunks(manifest, self._store, changes, kind="delta")
         manifest = compact(manifest, self._store, self._tables, groups=self._groups)
         manifest, gone = manifest.pruned()
         for chunk in gone:

@@ -40,7 +40,8 @@ def fixed_dtype(kind: pa.DataType) -> np.dtype[np.generic] | None:
     bits = storage_bits(kind)
     if bits is None:
         return None
-    return np.dtype(bits.to_pandas_dtype())
+    dtype: np.dtype[np.generic] = np.dtype(bits.to_pandas_dtype())
+    return dtype
 
 
 def storage_bits(kind: pa.DataType) -> pa.DataType | None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headrace._runtime.state.arrays import Arrays, Block
 from headrace._runtime.state.columns import Column, FixedColumn, VarColumn, column_of, to_numpy
-from headrace._runtime.state.index import ABSENT, Hashes, Mask, Slots, claim, look_up, rebuild
+from headrace._runtime.state.index import ABSENT, Hashes, Mask, Same, Slots, claim, look_up, rebuild
 from headrace._runtime.state.spec import TableSpec, ValueSpec
 
 __all__ = ["Table"]
@@ -55,7 +55,7 @@ class Table:
         for value in self._values.values():
             dtypes |= value.dtypes(key=False)
         if name is not None:
-            return Block(self._arrays, dtypes, name)
+            return Block(self._arrays, dtypes, name=name)
         return Block.create(self._arrays, dtypes, _capacities(dtypes, slots))
 
     @property
@@ -170,9 +170,11 @@ class Table:
         """Between epochs: drop dead values and, when half the slots are dead, renumber the rest."""
         dead = int(self._block.counters[_DEAD])
         if dead > _FIRST_SLOTS and 2 * dead > self._used:
+            self._arrays.mark_dirty()
             self._renumber()
         for column in self._var_columns():
-            if column.arena.rows > 2 * self.size:
+            if column.is_wasteful(self.size):
+                self._arrays.mark_dirty()
                 column.compact(self._block, self.live())
 
     def release(self) -> None:
@@ -191,7 +193,7 @@ class Table:
     def _prepare(self, keys: Sequence[pa.Array]) -> list[Any]:
         return [key.prepare(values) for key, values in zip(self._keys, keys, strict=True)]
 
-    def _same(self, prepared: list[Any], start: int) -> Any:
+    def _same(self, prepared: list[Any], start: int) -> Same:
         def same(rows: Slots, slots: Slots) -> Mask:
             places = rows + start if start else rows
             equal = self._keys[0].same(self._block, slots, prepared[0], places)
@@ -239,7 +241,7 @@ class Table:
             return
         while slots < self._used + rows:
             slots *= 2
-        sizes = {field: slots for field in self._block} | {"cells": 2 * slots}
+        sizes = dict.fromkeys(self._block, slots) | {"cells": 2 * slots}
         self._block.grow(sizes, blank=frozenset({"cells"}))
         rebuild(self._block["cells"], self._block["hash"][: self._used])
 

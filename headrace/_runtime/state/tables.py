@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -37,9 +37,10 @@ class Tables:
         """What `restore` takes."""
         listed: dict[str, list[list[Json]]] = {}
         for name in self.specs:
-            closed = [[b, size, *blocks] for b, (size, blocks) in self._closed[name].items()]
-            opened = [[b, table.size, *table.blocks] for b, table in self._open[name].items()]
-            listed[name] = [*closed, *opened]
+            closed = self._closed[name].items()
+            listed[name] = [[bucket, size, *blocks] for bucket, (size, blocks) in closed]
+            for bucket, table in self._open[name].items():
+                listed[name].append([bucket, table.size, *table.blocks])
         return listed
 
     def get(self, name: str, bucket: int) -> Table:
@@ -57,13 +58,15 @@ class Tables:
         closed = [bucket for bucket, (size, _) in self._closed[name].items() if size]
         return sorted([*closed, *(b for b, table in self._open[name].items() if table.size)])
 
-    def drop_before(self, name: str, horizon: int) -> bool:
-        """Forget buckets below the horizon; whether there were any."""
-        gone = [b for b in (*self._open[name], *self._closed[name]) if b < horizon]
-        for bucket in gone:
-            self.get(name, bucket).release()
-            del self._open[name][bucket]
-        return bool(gone)
+    def drop_before(self, name: str, horizon: int) -> None:
+        """Forget the buckets below the horizon."""
+        opened, closed = self._open[name], self._closed[name]
+        blocks = [block for b in _below(opened, horizon) for block in opened.pop(b).blocks]
+        blocks += [block for b in _below(closed, horizon) for block in closed.pop(b)[1]]
+        if blocks:
+            self._arrays.mark_dirty()
+        for block in blocks:
+            self._arrays.release(block)
 
     @property
     def size(self) -> int:
@@ -102,7 +105,7 @@ class Tables:
 
     def apply(self, name: str, rows: pa.RecordBatch, *, tombstones: bool = False) -> None:
         """Fold a chunk's rows of one table in."""
-        for bucket, part in split_buckets(rows):
+        for bucket, part in split_buckets(rows) if rows.num_rows else []:
             apply_rows(self.get(name, bucket), part, tombstones=tombstones)
 
     def tidy(self) -> None:
@@ -116,6 +119,10 @@ class Tables:
 
     def _opened(self) -> Iterator[Table]:
         return (table for opened in self._open.values() for table in opened.values())
+
+
+def _below(buckets: Iterable[int], horizon: int) -> list[int]:
+    return [bucket for bucket in buckets if bucket < horizon]
 
 
 def _slots_in(table: Table, groups: range) -> Slots:

@@ -23,7 +23,6 @@ def append_chunks(
     rows: Mapping[str, pa.RecordBatch],
     *,
     kind: Literal["base", "delta"],
-    groups: range,
 ) -> Manifest:
     """Write rows under the next sequence number, in as many chunks as they need."""
     if kind == "delta" and not rows:
@@ -31,7 +30,6 @@ def append_chunks(
     sequence = manifest.sequence + 1
     entries = put_rows(store, rows, kind=kind, sequence=sequence, first_chunk=manifest.next_chunk)
     credit = manifest.credit + sum(entry.rows for entry in entries if kind == "delta")
-    del groups
     return replace(
         manifest,
         sequence=sequence,

@@ -1,0 +1,269 @@
+"""Replicas in memory-mapped files, so that whichever worker of a host gets a shard has its state at once.
+
+A job has a directory on each host, a shard a directory in it. The header of a shard's directory exists only
+while the buffers are whole: it is unlinked before the first change of an epoch and put back, with the new
+stamp, after the last. It names the boot, the job's incarnation, the operator, the shard and the format, and
+any other value means that there is no replica. These files are a cache: to lose them costs time only.
+
+Buffers get their disk blocks when they are made, because a full memory disk would otherwise kill the
+process (SIGBUS) when it writes. Locks are `flock`: they end with the process that holds them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import mmap
+import os
+import shutil
+import time
+import zlib
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from headrace._runtime.state.arrays import Arrays, Bytes, MemoryArrays
+from headrace.endpoints import Json
+from headrace.errors import EngineError
+
+__all__ = ["MappedArrays", "hold", "open_replica", "sweep"]
+
+_FORMAT = 1
+_POLL_SECONDS = 0.005
+_HOLD = "held"
+_held: dict[Path, int] = {}
+# Mapping a file again means a page fault for every page touched, which is most of a small epoch. Names are
+# random and never reused, so a path always stands for the same file; small files are not worth keeping.
+_mapped: dict[Path, Bytes] = {}
+_WORTH_KEEPING = 256 * 2**10
+
+
+class MappedArrays:
+    """Buffers in files of one shard's directory. Whoever makes one holds the shard's lock until `close`."""
+
+    def __init__(
+        self, directory: Path, identity: Mapping[str, Json], *, fallback: Path | None = None
+    ) -> None:
+        self._places = {"m": directory} | ({} if fallback is None else {"f": fallback})
+        self._identity = {**identity, "boot": _boot_id(), "format": _FORMAT}
+        self._header = directory / "header"
+        self._lock = -1
+        self._prefix = os.urandom(8).hex()
+        self._serial = 0
+        self._is_clean = True
+
+    def lock(self, wait: timedelta) -> bool:
+        """Take the shard's lock; False if another process kept it all the time."""
+        directory = self._places["m"]
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if _lock_within(self._lock, wait):
+            _forget_deleted()
+            return True
+        self.close()
+        return False
+
+    def close(self) -> None:
+        """Let others have the shard."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def allocate(self, size: int) -> tuple[str, Bytes]:
+        """A new buffer of zeros and its name."""
+        self._serial += 1
+        for place, directory in self._places.items():
+            name = f"{place}-{self._prefix}-{self._serial}"
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            buffer = _create(directory / name, size)
+            if buffer is not None:
+                return name, _remember(directory / name, buffer)
+        places = " nor in ".join(str(directory) for directory in self._places.values())
+        raise EngineError(
+            f"there is no room for {size:,} bytes of state in {places}: "
+            "free some disk or memory there, or give the job fewer keys per host"
+        )
+
+    def open(self, name: str) -> Bytes:
+        """The buffer of this name, shared with every process that maps it."""
+        path = self._path(name)
+        buffer = _mapped.get(path)
+        if buffer is None:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            buffer = _remember(path, _map(descriptor, os.fstat(descriptor).st_size))
+        return buffer
+
+    def release(self, name: str) -> None:
+        """Delete the file; its memory is free when the last mapping of it goes."""
+        path = self._path(name)
+        _mapped.pop(path, None)
+        path.unlink(missing_ok=True)
+
+    def load_header(self) -> dict[str, Json] | None:
+        """The header last saved, if it is whole and of this very shard."""
+        try:
+            content = self._header.read_bytes()
+            if content[:8] != b"%08x" % zlib.crc32(content[8:]):
+                return None
+            saved = json.loads(content[8:])
+        except (OSError, ValueError):
+            return None
+        if saved["identity"] != self._identity:
+            return None
+        header: dict[str, Json] = saved["header"]
+        return header
+
+    def mark_dirty(self) -> None:
+        """Changes begin: take the header away."""
+        if self._is_clean:
+            self._header.unlink(missing_ok=True)
+            self._is_clean = False
+
+    def save_header(self, header: dict[str, Json]) -> None:
+        """Changes are over: put a header in place, whole or not at all."""
+        body = json.dumps({"identity": self._identity, "header": header}).encode()
+        new = self._header.with_suffix(".new")
+        new.write_bytes(b"%08x%s" % (zlib.crc32(body), body))
+        new.replace(self._header)
+        self._is_clean = True
+
+    def clear(self) -> None:
+        """Delete every buffer, also those that a killed process left."""
+        self.mark_dirty()
+        for place, directory in self._places.items():
+            for path in directory.glob(f"{place}-*"):
+                self.release(path.name)
+
+    def _path(self, name: str) -> Path:
+        return self._places[name[0]] / name
+
+
+def open_replica(
+    root: Path,
+    incarnation: str,
+    *,
+    operator: str,
+    shard: int,
+    fallback: Path | None = None,
+    wait: timedelta = timedelta(seconds=10),
+) -> Arrays:
+    """The replica of a shard on this host, locked; a private empty one if the lock stays taken."""
+    hold(root, incarnation)
+    name = f"{quote(operator, safe='')}-{shard}"
+    identity: dict[str, Json] = {"incarnation": incarnation, "operator": operator, "shard": shard}
+    second = None if fallback is None else fallback / incarnation / name
+    arrays = MappedArrays(root / incarnation / name, identity, fallback=second)
+    return arrays if arrays.lock(wait) else MemoryArrays()
+
+
+def hold(root: Path, incarnation: str) -> None:
+    """Keep a job's directory from `sweep` for as long as this process lives."""
+    directory = root / incarnation
+    if directory in _held and (directory / _HOLD).exists():
+        return
+    _private(root)
+    while True:
+        directory.mkdir(mode=0o700, exist_ok=True)
+        try:
+            descriptor = os.open(directory / _HOLD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            continue
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        if os.fstat(descriptor).st_nlink:
+            _held[directory] = descriptor
+            return
+        # A sweep took the directory away between our `open` and our lock.
+        os.close(descriptor)
+
+
+def sweep(root: Path, *, keep: str | None = None) -> list[str]:
+    """Delete the directories of jobs that no process holds; their names."""
+    found = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    return [path.name for path in found if path.name != keep and _sweep_job(path)]
+
+
+def _sweep_job(directory: Path) -> bool:
+    descriptor = os.open(directory / _HOLD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        # Renamed first: who comes now makes a new directory and is not in our way.
+        doomed = directory.with_name(f".{directory.name}.{os.urandom(4).hex()}")
+        directory.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def _private(root: Path) -> None:
+    """Replicas hold users' records: the root belongs to us alone, also on a shared memory disk."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = root.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise EngineError(
+            f"{root} must belong to this user and be closed to others (mode 0700) to hold state: "
+            "remove it or name another directory"
+        )
+
+
+def _lock_within(descriptor: int, wait: timedelta) -> bool:
+    deadline = time.monotonic() + wait.total_seconds()
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        else:
+            return True
+
+
+def _create(path: Path, size: int) -> Bytes | None:
+    """A file of zeros that has its disk blocks; None if there is no room."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        os.close(descriptor)
+        path.unlink()
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        raise
+    return _map(descriptor, size)
+
+
+def _map(descriptor: int, size: int) -> Bytes:
+    """Map a file and close its descriptor; the mapping goes with the last array that uses it."""
+    try:
+        mapped = mmap.mmap(descriptor, size)
+    finally:
+        os.close(descriptor)
+    return np.frombuffer(mapped, dtype=np.uint8)
+
+
+def _remember(path: Path, buffer: Bytes) -> Bytes:
+    if buffer.size >= _WORTH_KEEPING:
+        _mapped[path] = buffer
+    return buffer
+
+
+def _forget_deleted() -> None:
+    """Let go of files that other processes deleted: their memory is not free before."""
+    for path in [path for path in _mapped if not path.exists()]:
+        _mapped.pop(path, None)
+
+
+def _boot_id() -> str:
+    """What changes when the host restarts; a memory disk is empty then, another disk is not."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
