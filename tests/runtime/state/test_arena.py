@@ -1,0 +1,66 @@
+"""Arenas hold any Arrow type and give back exactly what was appended."""
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace._runtime.state import MemoryArrays
+from headrace._runtime.state.arena import Arena
+
+numbers = st.none() | st.integers(-5, 5)
+texts = st.none() | st.text(max_size=4)
+CASES = [
+    (pa.string(), st.text(max_size=5)),
+    (pa.large_binary(), st.binary(max_size=5)),
+    (pa.binary(3), st.binary(min_size=3, max_size=3)),
+    (pa.decimal128(9, 2), st.integers(-999, 999).map(lambda n: Decimal(n).scaleb(-2))),
+    (pa.list_(pa.int64()), st.lists(numbers, max_size=3)),
+    (pa.large_list(pa.bool_()), st.lists(st.none() | st.booleans(), max_size=3)),
+    (
+        pa.list_(pa.list_(pa.string())),
+        st.lists(st.none() | st.lists(texts, max_size=2), max_size=3),
+    ),
+    (
+        pa.struct([("a", pa.int32()), ("b", pa.string()), ("c", pa.list_(pa.float64()))]),
+        st.fixed_dictionaries(
+            {
+                "a": numbers,
+                "b": texts,
+                "c": st.none() | st.lists(st.none() | st.just(0.5), max_size=2),
+            }
+        ),
+    ),
+    (
+        pa.map_(pa.string(), pa.int64()),
+        st.dictionaries(st.text(max_size=2), numbers).map(lambda d: [*d.items()]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "values"), CASES, ids=[str(kind) for kind, _ in CASES])
+@settings(max_examples=30, deadline=None)
+@given(choice=st.data())
+def test_values_come_back_as_they_went_in(kind, values, choice):
+    arena, model = Arena(kind, MemoryArrays()), []
+    for _ in range(choice.draw(st.integers(1, 5))):
+        batch = choice.draw(st.lists(values, max_size=12))
+        skipped = choice.draw(st.integers(0, len(batch)))
+        assert arena.append(pa.array(batch, type=kind).slice(skipped)) == len(model)
+        model += batch[skipped:]
+    rows = choice.draw(st.lists(st.none() | st.integers(0, max(0, len(model) - 1)), max_size=9))
+    rows = [row for row in rows if row is None or model]
+    taken = arena.take(pa.array(rows, type=pa.int64()))
+    taken.validate(full=True)
+    assert taken.type == kind
+    assert taken.to_pylist() == [None if row is None else model[row] for row in rows]
+
+
+def test_an_arena_grows():
+    arena = Arena(pa.string(), MemoryArrays())
+    for start in range(0, 10_000, 1_000):
+        arena.append(pa.array([f"value {n}" for n in range(start, start + 1_000)]))
+    assert arena.rows == 10_000
+    assert arena.take(pa.array([9_999, 0])).to_pylist() == ["value 9999", "value 0"]
