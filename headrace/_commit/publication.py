@@ -33,6 +33,7 @@ class Publication:
         *,
         faults: Faults,
         held: Callable[[], bool] = lambda: True,
+        recovering: bool = False,
     ) -> None:
         self._checkpoint = checkpoint
         self._publishers = dict(publishers)
@@ -40,8 +41,9 @@ class Publication:
         self._held = held
         progress = checkpoint.progress()
         self._settled = {sink: progress.settled.get(sink, -1) for sink in self._publishers}
-        # A sink that held rows back in an earlier run has lost them: it gets them again.
-        self._shown = dict(self._settled)
+        # Publishers are new when a run begins: what they held back in an earlier one they get again.
+        shown = progress.settled if recovering else progress.shown
+        self._shown = {sink: shown.get(sink, -1) for sink in self._publishers}
         self._durable = progress.durable
 
     @property
@@ -60,10 +62,10 @@ class Publication:
             if number == 0 and len(self._publishers) > 1:
                 self._faults.reach("K9", epoch)
         self._faults.reach("K11", epoch)
-        self._note(epoch)
+        self.note(epoch)
 
     def record_shown(self, sink: str, epoch: int) -> None:
-        """The system outside shows this epoch already; it is noted with the next publication."""
+        """The system outside shows this epoch already; `note` writes it down."""
         self._shown[sink] = max(self._shown[sink], epoch)
         self._settled[sink] = max(self._settled[sink], epoch)
 
@@ -73,21 +75,15 @@ class Publication:
             self._check_lease()
             publisher.flush()
         if self._durable >= 0:
-            self._note(self._durable)
+            self.note(self._durable)
 
-    def _show(self, manifest: Manifest, sink: str) -> None:
-        self._check_lease()
-        self._publishers[sink].publish(manifest.epoch, manifest.receipts_of(sink))
-        self._faults.reach("K10", manifest.epoch)
-        self._shown[sink] = manifest.epoch
+    def tidy(self) -> None:
+        """Remove staged data that nobody will ask for: of failed attempts, and of settled epochs."""
+        for sink, publisher in self._publishers.items():
+            publisher.discard(frozenset(range(self._settled[sink] + 1, self._durable + 1)))
 
-    def _check_lease(self) -> None:
-        if not self._held():
-            raise CheckpointInUse(
-                f"this run has lost the lease of {self._checkpoint.layout.root}; it publishes nothing more"
-            )
-
-    def _note(self, epoch: int) -> None:
+    def note(self, epoch: int) -> None:
+        """Write down how far every sink is, now that `epoch` is durable and handed to all of them."""
         self._durable = max(self._durable, epoch)
         for sink, publisher in self._publishers.items():
             settled = publisher.settled()
@@ -100,6 +96,18 @@ class Publication:
         write_progress(layout, Progress(dict(self._shown), dict(self._settled), self._durable, crc))
         if epoch % _RETIRE_EVERY == 0:
             self._retire()
+
+    def _show(self, manifest: Manifest, sink: str) -> None:
+        self._check_lease()
+        self._publishers[sink].publish(manifest.epoch, manifest.receipts_of(sink))
+        self._faults.reach("K10", manifest.epoch)
+        self._shown[sink] = manifest.epoch
+
+    def _check_lease(self) -> None:
+        if not self._held():
+            raise CheckpointInUse(
+                f"this run has lost the lease of {self._checkpoint.layout.root}; it publishes nothing more"
+            )
 
     def _retire(self) -> None:
         settled = min(self._settled.values(), default=self._durable)

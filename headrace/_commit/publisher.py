@@ -95,7 +95,11 @@ class Committer:
             return self._published >= epoch
 
     def close(self, *, flush: bool = False) -> None:
-        """End publication behind the epoch at hand. `flush`: also show what sinks held back."""
+        """End publication behind the epoch at hand.
+
+        `flush` is for a run that ends well: sinks show what they held back, and staged data that no
+        later run will ask for goes.
+        """
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -103,6 +107,7 @@ class Committer:
         try:
             if flush and self._error is None:
                 self._publication.flush()
+                self._publication.tidy()
         finally:
             for publisher in self._publishers.values():
                 publisher.close()

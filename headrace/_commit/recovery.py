@@ -73,7 +73,9 @@ def recover(
 ) -> Recovered:
     """Bring sinks and staged data in line with what is durable, or raise `CheckpointDamaged`."""
     facts = gather(checkpoint, publishers)
-    publication = Publication(checkpoint, publishers, faults=faults or Faults(), held=held)
+    publication = Publication(
+        checkpoint, publishers, faults=faults or Faults(), held=held, recovering=True
+    )
     due: dict[int, list[str]] = {}
     for action in decide(facts):
         match action:
@@ -89,7 +91,10 @@ def recover(
                 due.setdefault(epoch, []).append(sink)
     for epoch, sinks in sorted(due.items()):
         publication.publish(_required(checkpoint, epoch), sinks)
-    manifest = _required(checkpoint, facts.durable) if facts.durable >= 0 else None
+    if facts.durable < 0:
+        return Recovered(-1, None, ())
+    manifest = _required(checkpoint, facts.durable)
+    publication.note(facts.durable)
     return Recovered(facts.durable, manifest, tuple(sorted(due)))
 
 

@@ -196,7 +196,13 @@ class World:
 
     def _run(self) -> None:
         checkpoint = Checkpoint.open(
-            self.root, job="sim", signature={}, digest="d", shards=None, default_shards=1, versions={}
+            self.root,
+            job="sim",
+            signature={},
+            digest="d",
+            shards=None,
+            default_shards=1,
+            versions={},
         )
         publishers = {uid: make(self, uid) for uid, make in SINKS.items()}
         faults = SteppedFaults(self.clockwork)
@@ -233,7 +239,10 @@ class World:
         attempt = str(next(self.attempts))
         receipts = []
         for uid, part in itertools.product(SINKS, (0, 1)):
-            path, rows = f"{attempt}-{part}", tuple((n, attempt) for n in range(begin, end) if n % 2 == part)
+            path, rows = (
+                f"{attempt}-{part}",
+                tuple((n, attempt) for n in range(begin, end) if n % 2 == part),
+            )
             step()
             if rows:
                 self.outside.staged[uid, epoch, path] = rows
@@ -257,11 +266,15 @@ class World:
 
     def faults_found(self) -> list[str]:
         """Lost, doubled, foreign or left-over rows: independent of how they came to be."""
-        attempts = {int(p.name): p.read_text() for p in (self.root / "spark/commits").iterdir() if p.name.isdigit()}
+        attempts = {
+            int(p.name): p.read_text()
+            for p in (self.root / "spark/commits").iterdir()
+            if p.name.isdigit()
+        }
         durable = {}
         for epoch, attempt in attempts.items():
             begin, end = map(int, (self.root / f"spark/offsets/{epoch}").read_text().split())
-            durable |= {n: attempt for n in range(begin, end)}
+            durable |= dict.fromkeys(range(begin, end), attempt)
         found = []
         for uid in SINKS:
             rows = [row for part in self.outside.visible.get(uid, {}).values() for row in part]

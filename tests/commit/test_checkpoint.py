@@ -59,7 +59,7 @@ def test_a_changed_graph_is_refused_with_the_changes(tmp_path: Path) -> None:
             tmp_path / "c",
             digest="d2",
             signature={"keys": ["bidder"]},
-            describe=lambda old, new: [f"the key of 'w' was {old['keys'][0]}"],
+            describe=lambda old, _: [f"the key of 'w' was {old['keys'][0]}"],
         )
 
 

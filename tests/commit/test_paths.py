@@ -17,7 +17,9 @@ def test_other_files_are_not_manifests(name: str) -> None:
     assert parse_manifest_name(name) is None
 
 
-@pytest.mark.parametrize("uid", ["..", ".", "../../etc", "a/b", "a\0b", ".hidden", "é" * 200, "%2E"])
+@pytest.mark.parametrize(
+    "uid", ["..", ".", "../../etc", "a/b", "a\0b", ".hidden", "é" * 200, "%2E"]
+)
 def test_no_uid_leaves_its_directory(uid: str) -> None:
     layout = Layout(Path("/checkpoint"))
     path = layout.spool(uid)

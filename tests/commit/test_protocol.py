@@ -24,7 +24,7 @@ QUIET = RecoveryFacts(
     sinks=SINKS,
     offsets=(0, 1, 2, 3, 4),
     commits=(0, 1, 2, 3, 4),
-    manifests={epoch: (1,) for epoch in range(5)},
+    manifests=dict.fromkeys(range(5), (1,)),
     shown={"a": 4, "b": 4},
     settled={"a": 4, "b": 4},
     known_durable=4,
@@ -133,7 +133,7 @@ REFUSALS: dict[str, tuple[RecoveryFacts, str]] = {
     ),
     "all offsets were deleted": (replace(QUIET, offsets=()), "offsets/4 is missing"),
     "the last manifest was deleted": (
-        replace(QUIET, manifests={epoch: (1,) for epoch in range(4)}),
+        replace(QUIET, manifests=dict.fromkeys(range(4), (1,))),
         "the manifest of epoch 4 is missing",
     ),
     "an unpublished manifest was deleted": (
@@ -155,7 +155,7 @@ def test_facts_that_do_not_fit_are_refused(facts: RecoveryFacts, reason: str) ->
 
 
 def test_manifests_go_only_behind_what_publication_and_restart_need() -> None:
-    manifests = {epoch: (1,) for epoch in range(30)}
+    manifests = dict.fromkeys(range(30), (1,))
     assert [drop.epoch for drop in retire(manifests, durable=29, settled=12)] == [0, 1, 2, 3, 4]
     assert retire(manifests, durable=29, settled=-1) == []
     kept = set(manifests) - {drop.epoch for drop in retire(manifests, durable=29, settled=29)}

@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -7,8 +7,10 @@ import pytest
 from headrace._commit import publisher as module
 from headrace._commit.checkpoint import Checkpoint
 from headrace._commit.faults import Faults
+from headrace._commit.files import write_durably
 from headrace._commit.manifest import Manifest
 from headrace._commit.publisher import Committer
+from headrace._commit.recovery import recover
 from headrace.endpoints import Publisher, Receipt
 from headrace.errors import CheckpointInUse, EngineError, SinkError
 
@@ -18,7 +20,9 @@ WAIT_S = 20.0
 class Journal(Publisher):
     """Writes down what it is asked; `fail` may raise."""
 
-    def __init__(self, log: list[str], name: str, fail: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, log: list[str], name: str, fail: Callable[[int], None] | None = None
+    ) -> None:
         self.log, self.name, self.fail = log, name, fail
         self.held_back: int | None = None
 
@@ -48,10 +52,9 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_POLL_S", 0.001)
     monkeypatch.setattr(module, "_FIRST_PAUSE_S", 0.001)
-    yield
 
 
 def manifest(checkpoint: Checkpoint, epoch: int) -> Manifest:
@@ -59,7 +62,8 @@ def manifest(checkpoint: Checkpoint, epoch: int) -> Manifest:
 
 
 def commit(checkpoint: Checkpoint, epoch: int) -> None:
-    checkpoint.layout.commit(epoch).write_text("v1")
+    """As Spark does it: the file is there whole or not at all."""
+    write_durably(checkpoint.layout.commit(epoch), b"v1")
 
 
 def test_epochs_are_published_in_order_once_they_are_durable(checkpoint: Checkpoint) -> None:
@@ -156,9 +160,9 @@ def test_without_the_lease_nothing_is_published(checkpoint: Checkpoint) -> None:
 
     log: list[str] = []
     committer = Committer(checkpoint, {"a": Journal(log, "a")}, lease=Lost())
+    committer.record(manifest(checkpoint, 0))
+    commit(checkpoint, 0)
     with pytest.raises(CheckpointInUse):
-        committer.record(manifest(checkpoint, 0))
-        commit(checkpoint, 0)
         committer.wait_published(0, WAIT_S)
     committer.close()
     assert log == ["a closed"]
@@ -176,9 +180,34 @@ def test_rows_held_back_are_shown_again_by_the_next_run(checkpoint: Checkpoint) 
     first.close()
     assert checkpoint.progress().settled == {"a": 0}
     assert checkpoint.progress().shown == {"a": 2}
-    second = Committer(checkpoint, {"a": Journal(log, "a")})
-    assert second.published == 0
+    log.clear()
+    checkpoint.layout.offsets.mkdir()
+    for epoch in (1, 2):
+        checkpoint.layout.offset(epoch).touch()
+    again = Journal(log, "a")
+    again.held_back = 0
+    recover(checkpoint, {"a": again})
+    assert log == ["a1", "a2"]
+    second = Committer(checkpoint, {"a": again})
+    assert second.published == 2
     second.close()
+
+
+def test_a_run_that_ends_well_leaves_only_what_a_later_run_will_ask_for(
+    checkpoint: Checkpoint,
+) -> None:
+    sink = Journal([], "a")
+    kept: list[frozenset[int]] = []
+    sink.discard = kept.append  # type: ignore[method-assign]
+    sink.flush = lambda: None  # type: ignore[method-assign]
+    sink.held_back = 0
+    committer = Committer(checkpoint, {"a": sink})
+    for epoch in range(3):
+        committer.record(manifest(checkpoint, epoch))
+        commit(checkpoint, epoch)
+    assert committer.wait_published(2, WAIT_S)
+    committer.close(flush=True)
+    assert kept == [frozenset({1, 2})]
 
 
 def test_closing_with_a_flush_settles_everything(checkpoint: Checkpoint) -> None:
