@@ -15,7 +15,7 @@ from headrace._commit.paths import Layout, parse_manifest_name
 from headrace.endpoints import Json, Receipt
 from headrace.errors import CheckpointDamaged
 
-__all__ = ["Manifest", "list_manifests", "read_manifest", "write_manifest"]
+__all__ = ["Manifest", "list_manifests", "read_fenced", "read_manifest", "write_manifest"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +86,11 @@ def list_manifests(layout: Layout) -> dict[int, tuple[int, ...]]:
 def read_manifest(layout: Layout, epoch: int) -> Manifest | None:
     """The true manifest of an epoch, or None. A damaged one raises `CheckpointDamaged`."""
     fences = [fence for found, fence in _names(layout) if found == epoch]
-    return _read(layout, epoch, max(fences)) if fences else None
+    return read_fenced(layout, epoch, max(fences)) if fences else None
 
 
-def _read(layout: Layout, epoch: int, fence: int) -> Manifest:
+def read_fenced(layout: Layout, epoch: int, fence: int) -> Manifest:
+    """The manifest that one run wrote; for those who have listed them already."""
     path = layout.manifest(epoch, fence)
     try:
         manifest = Manifest.from_json(read_record(path))

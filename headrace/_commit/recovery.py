@@ -13,7 +13,7 @@ from pathlib import Path
 from headrace._commit.checkpoint import Checkpoint, logged_epochs
 from headrace._commit.faults import Faults
 from headrace._commit.files import crc_of, remove
-from headrace._commit.manifest import Manifest
+from headrace._commit.manifest import Manifest, read_fenced
 from headrace._commit.protocol import (
     DiscardStaged,
     DropManifest,
@@ -90,21 +90,20 @@ def recover(
             case Publish(epoch, sink):
                 due.setdefault(epoch, []).append(sink)
     for epoch, sinks in sorted(due.items()):
-        publication.publish(_required(checkpoint, epoch), sinks)
+        publication.publish(_true_manifest(checkpoint, facts, epoch), sinks)
     if facts.durable < 0:
         return Recovered(-1, None, ())
-    manifest = _required(checkpoint, facts.durable)
+    manifest = _true_manifest(checkpoint, facts, facts.durable)
     publication.note(facts.durable)
     return Recovered(facts.durable, manifest, tuple(sorted(due)))
 
 
-def _required(checkpoint: Checkpoint, epoch: int) -> Manifest:
-    manifest = checkpoint.manifest(epoch)
-    if manifest is None or manifest.incarnation != checkpoint.incarnation:
-        raise CheckpointDamaged(
-            f"checkpoint {checkpoint.layout.root}: the manifest of epoch {epoch} is missing or"
-            " belongs to another checkpoint"
-        )
+def _true_manifest(checkpoint: Checkpoint, facts: RecoveryFacts, epoch: int) -> Manifest:
+    # `decide` has refused if one that we ask for is missing.
+    manifest = read_fenced(checkpoint.layout, epoch, max(facts.manifests[epoch]))
+    if manifest.incarnation != checkpoint.incarnation:
+        path = checkpoint.layout.manifest(epoch, manifest.fence)
+        raise CheckpointDamaged(f"{path} belongs to another checkpoint")
     return manifest
 
 
@@ -113,11 +112,10 @@ def _altered(checkpoint: Checkpoint) -> Iterator[str]:
     layout = checkpoint.layout
     progress = checkpoint.progress()
     yield from _compare(layout.commit(progress.durable), progress.commit_crc)
-    for epoch in checkpoint.manifests():
-        manifest = checkpoint.manifest(epoch)
-        if manifest is not None:
-            yield from _compare(layout.offset(epoch), manifest.offsets_crc)
-            yield from _compare(layout.commit(epoch - 1), manifest.commits_crc)
+    for epoch, fences in checkpoint.manifests().items():
+        manifest = read_fenced(layout, epoch, max(fences))
+        yield from _compare(layout.offset(epoch), manifest.offsets_crc)
+        yield from _compare(layout.commit(epoch - 1), manifest.commits_crc)
 
 
 def _compare(path: Path, expected: int | None) -> Iterator[str]:
