@@ -1,0 +1,123 @@
+"""The table of kinds: which `Fold` computes which aggregate. The one place that knows them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from headrace._runtime.aggregates.collected import Collect
+from headrace._runtime.aggregates.counts import Count
+from headrace._runtime.aggregates.custom import Custom
+from headrace._runtime.aggregates.distinct import DistinctCount, DistinctList
+from headrace._runtime.aggregates.extremes import Extreme
+from headrace._runtime.aggregates.fold import Fold
+from headrace._runtime.aggregates.moments import Variance
+from headrace._runtime.aggregates.picks import Choice, Pick
+from headrace._runtime.aggregates.sums import Average, DecimalSum, FloatSum, IntegerSum
+from headrace._runtime.aggregates.words import has_words
+from headrace.aggregates import Aggregate
+from headrace.errors import EngineError, InputError
+
+__all__ = ["Setting", "make_fold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where an aggregate runs."""
+
+    uid: str
+    schema: pa.Schema
+    #: The key columns as they are stored.
+    keys: pa.Schema
+    #: Windows share panes, so accumulators of several panes are merged when one fires.
+    overlapping: bool
+
+
+def make_fold(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    """What computes the result column `name`."""
+    made = _KINDS.get(aggregate.kind)
+    if made is None:
+        raise EngineError(f"No code computes the aggregate {aggregate} of step '{setting.uid}'.")
+    return made(name, aggregate, setting)
+
+
+def _column(aggregate: Aggregate) -> str:
+    assert aggregate.column is not None
+    return aggregate.column
+
+
+def _sum(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    column = _column(aggregate)
+    result = aggregate.result_type(setting.schema)
+
+    def overflow() -> InputError:
+        return InputError(
+            f"Step '{setting.uid}': {aggregate} does not fit {result}; convert the field before the window,"
+            f" for example with select(hr.col({column!r}).cast(float))."
+        )
+
+    if pt.is_decimal(result):
+        return DecimalSum(name, column, result, overflow)
+    return IntegerSum(name, column, overflow) if pt.is_integer(result) else FloatSum(name, column)
+
+
+def _extreme(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    column = _column(aggregate)
+    kind = setting.schema.field(column).type
+    greatest = aggregate.kind == "max"
+    if has_words(kind):
+        return Extreme(name, column, kind, greatest=greatest)
+    return Pick(name, column, setting.schema, Choice(by=column, greatest=greatest))
+
+
+def _pick(choice: Choice) -> Callable[[str, Aggregate, Setting], Fold]:
+    return lambda name, aggregate, setting: Pick(name, _column(aggregate), setting.schema, choice)
+
+
+def _pick_by(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    choice = Choice(by=aggregate.by, greatest=aggregate.kind == "max_by")
+    return Pick(name, _column(aggregate), setting.schema, choice)
+
+
+def _distinct(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    column = _column(aggregate)
+    kind = setting.schema.field(column).type
+    if setting.overlapping:
+        return DistinctList(name, column, kind)
+    return DistinctCount(name, column, kind, setting.keys)
+
+
+def _variance(name: str, aggregate: Aggregate, _: Setting) -> Fold:
+    root = aggregate.kind == "stddev"
+    return Variance(name, _column(aggregate), ddof=aggregate.ddof, root=root)
+
+
+def _collect(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    column = _column(aggregate)
+    return Collect(name, column, setting.schema.field(column).type)
+
+
+def _custom(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    assert aggregate.function is not None
+    return Custom(name, aggregate.function, setting.uid)
+
+
+_KINDS: Mapping[str, Callable[[str, Aggregate, Setting], Fold]] = {
+    "count": lambda name, aggregate, _: Count(name, aggregate.column),
+    "sum": _sum,
+    "avg": lambda name, aggregate, _: Average(name, _column(aggregate)),
+    "min": _extreme,
+    "max": _extreme,
+    "first": _pick(Choice()),
+    "last": _pick(Choice(latest=True)),
+    "min_by": _pick_by,
+    "max_by": _pick_by,
+    "count_distinct": _distinct,
+    "variance": _variance,
+    "stddev": _variance,
+    "collect": _collect,
+    "function": _custom,
+}

@@ -1,0 +1,62 @@
+"""Key columns in the form in which they are grouped and stored: equal keys have equal bytes.
+
+Dictionaries and views become plain arrays, -0.0 becomes 0.0 and every NaN the same one, as in `headrace.keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+__all__ = ["number_keys", "plain_key", "plain_key_type", "plain_keys_schema"]
+
+Integers = npt.NDArray[np.int64]
+
+
+def plain_key_type(kind: pa.DataType) -> pa.DataType:
+    """The type of `plain_key`."""
+    if pt.is_dictionary(kind):
+        return plain_key_type(kind.value_type)
+    if pt.is_string_view(kind):
+        return pa.large_string()
+    if pt.is_binary_view(kind):
+        return pa.large_binary()
+    return kind
+
+
+def plain_keys_schema(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
+    """These columns of a schema, as they are stored."""
+    return pa.schema([pa.field(name, plain_key_type(schema.field(name).type)) for name in names])
+
+
+def plain_key(column: pa.Array) -> pa.Array:
+    """The column as it is grouped and stored."""
+    kind = plain_key_type(column.type)
+    if kind != column.type:
+        column = column.cast(kind)
+    if not pt.is_floating(kind):
+        return column
+    column = pc.add(column, pa.scalar(0, kind))
+    return pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), kind), column)
+
+
+def number_keys(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
+    """A number for each row, equal for equal keys, counted from 0 by first appearance; and the first rows."""
+    codes, many = _codes(columns[0])
+    for column in columns[1:]:
+        more, width = _codes(column)
+        codes, many = _codes(pa.array(codes * width + more))
+    firsts = np.empty(many, np.int64)
+    # Written backwards, so the first row of each number is the one that stays.
+    firsts[codes[::-1]] = np.arange(len(codes))[::-1]
+    return codes, firsts
+
+
+def _codes(column: pa.Array) -> tuple[Integers, int]:
+    encoded = column.dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

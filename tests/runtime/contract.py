@@ -1,0 +1,124 @@
+"""The contract of every keyed operator: what any of them must keep, whatever it computes.
+
+A test module gets all of these tests by deriving from `KeyedContract` and saying which step, which rows and
+what the right answer is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from headrace._graph.nodes import ERRORS, LATE, MAIN
+from headrace._runtime import registry
+from headrace._runtime.state import MemoryArrays, ShardState
+from headrace.testing.oracle import OracleEpoch
+from headrace.watermarks import NO_WATERMARK
+from tests.runtime.keyed_harness import KeyedHarness, Outputs
+
+
+class KeyedContract(ABC):
+    """Derive and fill in; the names of the tests are the contract."""
+
+    @abstractmethod
+    def node(self) -> Any:
+        """The step."""
+
+    @abstractmethod
+    def epochs(self) -> Sequence[OracleEpoch]:
+        """At least four epochs with rows out of order, late rows, early rows and a last one that ends all."""
+
+    @abstractmethod
+    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+        """The right answer, from an oracle."""
+
+    def test_answers_as_its_oracle(self) -> None:
+        assert_same(KeyedHarness(self.node()).run(self.epochs()), self.expected(self.epochs()))
+
+    def test_sample_has_results_and_late_rows(self) -> None:
+        # Otherwise the other tests could pass by saying nothing.
+        expected = self.expected(self.epochs())
+        assert expected[MAIN]
+        assert expected[LATE]
+
+    def test_an_epoch_without_rows_or_time_says_nothing_and_writes_nothing(self) -> None:
+        harness = KeyedHarness(self.node())
+        idle = OracleEpoch(NO_WATERMARK, NO_WATERMARK)
+        assert not any(harness.run([idle, idle]).values())
+        assert harness.stores[0].manifest() is None
+
+    def test_an_idle_epoch_in_between_changes_nothing(self) -> None:
+        epochs = list(self.epochs())
+        reached = epochs[1].watermark
+        epochs.insert(2, OracleEpoch(reached, reached))
+        assert_same(KeyedHarness(self.node()).run(epochs), self.expected(self.epochs()))
+
+    @pytest.mark.parametrize("shards", [2, 3])
+    def test_the_number_of_shards_does_not_show(self, shards: int) -> None:
+        harness = KeyedHarness(self.node(), shards)
+        assert_same(harness.run(self.epochs()), self.expected(self.epochs()))
+
+    @pytest.mark.parametrize("rows", [1, 3])
+    def test_the_size_of_batches_does_not_show(self, rows: int) -> None:
+        harness = KeyedHarness(self.node(), 2, batch_rows=rows)
+        assert_same(harness.run(self.epochs()), self.expected(self.epochs()))
+
+    def test_state_is_restored_after_every_epoch(self) -> None:
+        harness = KeyedHarness(self.node(), 2)
+        everywhere = dict.fromkeys(range(len(self.epochs())), 2)
+        assert_same(harness.run(self.epochs(), restores=everywhere), self.expected(self.epochs()))
+
+    @pytest.mark.parametrize("counts", [(1, 3), (3, 1), (2, 3)])
+    def test_state_moves_to_another_number_of_shards(self, counts: tuple[int, int]) -> None:
+        for at in range(1, len(self.epochs())):
+            harness = KeyedHarness(self.node(), counts[0])
+            outputs = harness.run(self.epochs(), restores={at: counts[1]})
+            assert_same(outputs, self.expected(self.epochs()))
+
+    def test_an_epoch_that_failed_is_done_again(self) -> None:
+        harness = KeyedHarness(self.node(), 2)
+        every = range(len(self.epochs()))
+        assert_same(harness.run(self.epochs(), crashes=every), self.expected(self.epochs()))
+
+    def test_nothing_is_kept_behind_the_end_of_time(self) -> None:
+        harness = KeyedHarness(self.node())
+        harness.run(self.epochs())
+        assert kept_rows(harness) == 0
+
+
+def assert_same(found: Outputs, expected: Outputs) -> None:
+    """The same rows on every output, in whatever order; floats may differ in their last digits."""
+    for output in (MAIN, LATE, ERRORS):
+        assert sort(found.get(output, [])) == sort(expected.get(output, [])), output
+
+
+def sort(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in one order, comparable."""
+    return sorted(map(_comparable, rows), key=repr)
+
+
+def kept_rows(harness: KeyedHarness) -> int:
+    """How many rows of state there are, as a restore sees them."""
+    specs = registry.tables(harness.node)
+    kept = 0
+    for store in harness.stores:
+        state = ShardState(specs, store, MemoryArrays(), range(128))
+        state.open()
+        kept += sum(state.table(s.name, b).size for s in specs for b in state.buckets(s.name))
+    return kept
+
+
+def _comparable(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _rounded(row[name]) for name in sorted(row)}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        # 0.0 + ... turns -0.0 into 0.0; a NaN is not equal to itself, its text is.
+        return "nan" if value != value else 0.0 + float(f"{value:.9e}")
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return value

@@ -1,0 +1,122 @@
+"""Random streams: the operator says what the oracle says, however it is sharded, restored or replayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace import aggregates as agg
+from headrace._runtime.windows import feeder, panes
+from headrace.testing.oracle import OracleEpoch
+from headrace.windows import Window
+from tests.runtime.contract import assert_same
+from tests.runtime.keyed_harness import KeyedHarness
+from tests.runtime.windows.cases import answer, streams, window_node, windows
+
+SIMPLE = {"rows": agg.count(), "total": agg.sum("number"), "highest": agg.max("number")}
+EACH = {
+    "count": agg.count("number"),
+    "sum": agg.sum("number"),
+    "float_sum": agg.sum("number"),
+    "min": agg.min("amount"),
+    "max": agg.max("amount"),
+    "min_text": agg.min("text"),
+    "max_at": agg.max("at"),
+    "avg": agg.avg("number"),
+    "first": agg.first("text"),
+    "last": agg.last("number"),
+    "min_by": agg.min_by("text", "amount"),
+    "max_by": agg.max_by("number", "text"),
+    "max_by_float": agg.max_by("at", "amount"),
+    "distinct": agg.count_distinct("amount"),
+    "distinct_text": agg.count_distinct("text"),
+    "variance": agg.variance("number"),
+    "stddev": agg.stddev("number", ddof=0),
+    "collect": agg.collect("text"),
+}
+
+
+def compare(node: Any, epochs: list[OracleEpoch], **how: Any) -> None:
+    shards = how.pop("shards", 1)
+    rows = how.pop("batch_rows", 1_000_000)
+    found = KeyedHarness(node, shards, rows).run(epochs, **how)
+    assert_same(found, answer(node, epochs))
+
+
+@settings(max_examples=60, deadline=None)
+@given(streams(), windows, st.integers(0, 12))
+def test_windows_and_lateness(epochs: list[OracleEpoch], window: Window, lateness_us: int) -> None:
+    compare(window_node(window, lateness_us, SIMPLE), epochs)
+
+
+@settings(max_examples=40, deadline=None)
+@given(streams(), windows, st.integers(0, 12), st.data())
+def test_shards_batches_restores_and_replays(
+    epochs: list[OracleEpoch], window: Window, lateness_us: int, data: st.DataObject
+) -> None:
+    counts = st.integers(1, 3)
+    numbers = st.integers(0, len(epochs) - 1)
+    compare(
+        window_node(window, lateness_us, SIMPLE | {"words": agg.count_distinct("text")}),
+        epochs,
+        shards=data.draw(counts),
+        batch_rows=data.draw(st.integers(1, 12)),
+        restores=data.draw(st.dictionaries(numbers, counts, max_size=2)),
+        crashes=data.draw(st.lists(numbers, max_size=2)),
+    )
+
+
+@pytest.mark.parametrize("window", [Window(6, 6), Window(6, 2)], ids=["tumbling", "hopping"])
+@settings(max_examples=40, deadline=None)
+@given(epochs=streams(), restores=st.dictionaries(st.integers(1, 3), st.integers(1, 3), max_size=1))
+def test_each_aggregate(
+    window: Window, epochs: list[OracleEpoch], restores: dict[int, int]
+) -> None:
+    compare(window_node(window, 5, EACH), epochs, shards=2, batch_rows=5, restores=restores)
+
+
+@settings(max_examples=30, deadline=None)
+@given(epochs=streams(), window=windows)
+def test_keys_of_two_columns(epochs: list[OracleEpoch], window: Window) -> None:
+    filled = [
+        epoch._replace(rows=[(t, r) for t, r in epoch.rows if r["at"]], early=())
+        for epoch in epochs
+    ]
+    compare(window_node(window, 3, SIMPLE, keys=("at", "key")), filled, shards=2)
+
+
+def _one_early(window: Window, lateness_us: int, watermark: int) -> int:
+    return watermark - (window.size_us - 1 + lateness_us) + 1
+
+
+def _fires_late(self: Any, panes_: Any, before: int, watermark: int) -> list[int]:
+    return _DUE(self, panes_, before, watermark - 1)
+
+
+_DUE = panes.WindowOperator._due
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "bug"),
+    [
+        (feeder, "last_late_pane", _one_early),
+        (panes, "last_late_pane", _one_early),
+        (panes.WindowOperator, "_due", _fires_late),
+    ],
+    ids=["late one microsecond early", "dropped one microsecond early", "fired one late"],
+)
+def test_a_bug_of_one_microsecond_is_found(
+    monkeypatch: pytest.MonkeyPatch, where: Any, name: str, bug: Any
+) -> None:
+    monkeypatch.setattr(where, name, bug)
+
+    @settings(max_examples=200, deadline=None, database=None, derandomize=True)
+    @given(streams(), windows, st.integers(0, 12))
+    def search(epochs: list[OracleEpoch], window: Window, lateness_us: int) -> None:
+        compare(window_node(window, lateness_us, SIMPLE), epochs)
+
+    with pytest.raises(Exception):  # noqa: B017, PT011 - a wrong answer or a crash, both are a find
+        search()
