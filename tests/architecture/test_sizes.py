@@ -31,9 +31,3 @@ def test_long_files_and_functions_are_found(sizes: ModuleType, tmp_path: Path) -
         f"headrace/a.py: {sizes.FILE_LIMIT + sizes.FUNCTION_LIMIT + 1} lines, the limit is {sizes.FILE_LIMIT}",
         f"headrace/a.py:1: long has {sizes.FUNCTION_LIMIT + 1} lines, the limit is {sizes.FUNCTION_LIMIT}",
     ]
-
-
-@pytest.mark.parametrize("script", sorted((ROOT / "scripts").iterdir()), ids=lambda p: p.name)
-def test_shell_scripts_have_under_ten_lines(script: Path) -> None:
-    if script.suffix != ".py" and script.is_file():
-        assert script.read_text().count("\n") < 10
