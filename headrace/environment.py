@@ -17,10 +17,10 @@ from headrace._graph.callables import check_row_function
 from headrace._graph.explain import explain
 from headrace._graph.graph import Graph
 from headrace._graph.nodes import Node, Port, ReadSource, WriteSink
+from headrace._graph.plan import Plan
 from headrace._graph.validate import check_columns, dangling, require_runnable
 from headrace._plan.capabilities import check_supported
 from headrace._plan.depths import measure
-from headrace._plan.plan import Plan
 from headrace._plan.settings import RunSettings
 from headrace._plan.stages import compile_plan, reaching_a_sink
 from headrace._runtime.expressions import result_type

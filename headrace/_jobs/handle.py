@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from headrace._commit.manifest import Manifest
 from headrace._commit.recovery import Recovered
+from headrace._graph.plan import Plan
 from headrace._jobs.summary import Summary
-from headrace._plan.plan import Plan
 from headrace._plan.settings import RunSettings
 from headrace._spark.attempt import Attempt, Signals
 from headrace._spark.epochs import RecordedEpoch

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from headrace._graph.plan import Plan
 from headrace._jobs.handle import JobHandle
 from headrace._jobs.progress import ProgressLine
 from headrace._jobs.summary import Summary
-from headrace._plan.plan import Plan
 from headrace._plan.settings import RunSettings
 
 __all__ = ["run_job", "start_job"]

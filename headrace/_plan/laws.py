@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace._commit.ledger import Law
 from headrace._graph.nodes import ERRORS, LATE, MAIN, FlatMapRows, MapBatches, Node
-from headrace._plan.plan import Plan
+from headrace._graph.plan import Plan
 
 __all__ = ["edges_of", "laws_of"]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headrace._graph.graph import upstream
 from headrace._graph.nodes import Node, Port, WriteSink
+from headrace._graph.plan import Plan
 from headrace._plan.depths import measure
-from headrace._plan.plan import Plan
 from headrace._plan.signature import digest, signature
 
 __all__ = ["compile_plan", "reaching_a_sink"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from headrace._graph.nodes import Port
-from headrace._plan.plan import Plan
+from headrace._graph.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.report import TaskReport
 from headrace._runtime.segment import Segment

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._graph.nodes import ERRORS, ERRORS_SCHEMA, Port, ReadSource
-from headrace._plan.plan import Plan
+from headrace._graph.plan import Plan
 from headrace._runtime.report import TaskReport
 from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.segment import Segment

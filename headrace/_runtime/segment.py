@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headrace._graph.nodes import ERRORS, LATE, MAIN, FilterBy, FilterRows, Port, WriteSink
-from headrace._plan.plan import Plan
+from headrace._graph.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.operator import Feeder, StatelessOperator
 from headrace._runtime.report import TaskReport

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from headrace._commit.control import clear_stopped, is_stopped, write_request
 from headrace._commit.faults import Faults
 from headrace._commit.publisher import Committer
 from headrace._commit.recovery import Recovered, recover
-from headrace._plan.plan import Plan
+from headrace._graph.plan import Plan
 from headrace._plan.settings import RunSettings
 from headrace._plan.signature import describe_change, digest, signature
 from headrace._spark.epochs import EpochRecorder, RecordedEpoch
@@ -31,7 +32,6 @@ from headrace._spark.replicas import replica_roots
 from headrace._spark.session import EmbeddedSpark, open_spark
 from headrace._spark.shard_ids import shard_ids
 from headrace._spark.worker import Job, JobSpec, sink_contexts
-from headrace.endpoints import Publisher
 from headrace.errors import EngineError
 
 __all__ = ["Attempt", "Signals"]
@@ -96,8 +96,6 @@ class Attempt:
             done = True
         finally:
             committer.close(flush=done)
-        if done:
-            _empty(publishers)
 
     def _open(self) -> Checkpoint:
         nodes = tuple(self._wanted.nodes.values())
@@ -122,6 +120,9 @@ class Attempt:
         recovered: Recovered,
     ) -> None:
         layout = checkpoint.layout
+        if recovered.durable < 0:
+            # Spark refuses to run epoch 0 again over the state that its first attempt left.
+            shutil.rmtree(layout.spark / "state", ignore_errors=True)
         clear_stopped(layout)
         write_request(layout, "run")
         recorder = EpochRecorder(
@@ -215,9 +216,3 @@ def _versions() -> dict[str, str]:
         "spark": pyspark.__version__,
         "pyarrow": pa.__version__,
     }
-
-
-def _empty(publishers: Mapping[str, Publisher]) -> None:
-    """Staged data of attempts that failed is of no use once everything is shown."""
-    for publisher in publishers.values():
-        publisher.discard(frozenset())

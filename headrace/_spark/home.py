@@ -15,7 +15,7 @@ from typing import Any
 
 import pyspark
 
-__all__ = ["FILE_SYSTEM", "classes", "compile_classes", "spark_home"]
+__all__ = ["FILE_SYSTEM", "bytecode", "classes", "compile_classes", "spark_home"]
 
 FILE_SYSTEM = "headrace.ForklessFileSystem"
 _SOURCE = Path(__file__).with_name("ForklessFileSystem.java")
@@ -32,6 +32,11 @@ def spark_home() -> Path:
             (draft / name).symlink_to(real / name)
         _place(draft, home)
     return home
+
+
+def bytecode() -> Path:
+    """Where the workers keep compiled Python files, whatever the environment may be written to."""
+    return _cache() / "bytecode"
 
 
 def classes() -> Path:

@@ -93,11 +93,7 @@ def _local(master: str | None) -> str:
 def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark:
     check_java()
     _end_jvm()
-    os.environ["SPARK_HOME"] = str(home.spark_home())
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.update(_environment())
     conf = SparkConf(loadDefaults=False)
     for key, value in launch_settings(name, master, _memory_mb()).items():
         conf.set(key, value)
@@ -109,6 +105,20 @@ def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark
     if forkless:
         builder = builder.config("spark.hadoop.fs.file.impl", home.FILE_SYSTEM)
     return EmbeddedSpark(builder.getOrCreate(), ours=True, forkless=forkless)
+
+
+def _environment() -> dict[str, str]:
+    """What the JVM and, through it, every Python process of the job inherits."""
+    return {
+        "SPARK_HOME": str(home.spark_home()),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path),
+        "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+        # A start is half a dozen Python processes: without compiled files each would take seconds.
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(home.bytecode()),
+    }
 
 
 @contextlib.contextmanager

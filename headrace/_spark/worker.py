@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headrace._commit.faults import Faults
 from headrace._commit.paths import Layout
-from headrace._plan.plan import Plan
+from headrace._graph.plan import Plan
 from headrace._runtime.wire import PARCEL_BYTES, Parcel
 from headrace.config import Epochs
 from headrace.endpoints import SinkContext
