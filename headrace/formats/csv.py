@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from headrace.errors import InputError
 from headrace.formats.format import BatchWriter, ByteSink, Decoded, Format
-from headrace.formats.lines import blocks, decode
+from headrace.formats.lines import IsBlank, blocks, decode
 from headrace.formats.revive import revived_bytes, revived_texts
 from headrace.formats.text import is_bytes, is_nested, json_texts, plain
 
@@ -51,7 +51,7 @@ class Csv(Format):
         with path.open("rb") as file:
             names, lines = _read_header(file, path, schema)
             decoder = _CsvDecoder(names, schema)
-            for block in blocks(file, lines + 1, quoted_newlines=True):
+            for block in blocks(file, lines + 1, quoted_newlines=True, is_blank=_blank_test(names)):
                 yield decode(block, decoder, schema)
 
 
@@ -84,13 +84,20 @@ class _CsvDecoder:
         reading = pcsv.ReadOptions(
             use_threads=False, block_size=len(content) + 1, column_names=self._names
         )
-        parsing = pcsv.ParseOptions(newlines_in_values=True)
+        parsing = pcsv.ParseOptions(
+            newlines_in_values=True, ignore_empty_lines=len(self._names) > 1
+        )
         table = pcsv.read_csv(io.BytesIO(content), reading, parsing, self._convert)
         columns = [
             _declared(table.column(field.name).combine_chunks(), field.type)
             for field in self._schema
         ]
         return pa.record_batch(columns, schema=self._schema)
+
+
+def _blank_test(names: Sequence[str]) -> IsBlank:
+    """An empty line is nothing, but in a file with one column it is a null."""
+    return lambda record: len(names) > 1 and not record.strip(b"\r\n")
 
 
 def _wire(column: pa.Array) -> pa.Array:

@@ -50,7 +50,7 @@ class Jsonl(Format):
         """The rows of a file, with the lines that are not rows of this schema set apart."""
         decoder = _ArrowDecoder(schema) if _arrow_reads(schema) else _PythonDecoder(schema)
         with path.open("rb") as file:
-            for block in blocks(file, 1, quoted_newlines=False):
+            for block in blocks(file, 1, quoted_newlines=False, is_blank=_is_blank):
                 yield decode(block, decoder, schema)
 
 
@@ -97,6 +97,7 @@ class _ArrowDecoder:
         )
 
     def __call__(self, content: bytes) -> pa.RecordBatch:
+        _check_objects(content)
         reading = pj.ReadOptions(use_threads=False, block_size=len(content) + 1)
         table = pj.read_json(io.BytesIO(content), reading, self._options).combine_chunks()
         columns = [
@@ -124,6 +125,20 @@ class _PythonDecoder:
         return pa.record_batch(columns, schema=self._schema)
 
 
+def _is_blank(line: bytes) -> bool:
+    return not line.strip()
+
+
+def _check_objects(content: bytes) -> None:
+    """Arrow takes the word null for a row of nulls; a look at each line's first byte is enough."""
+    octets = np.frombuffer(content, dtype=np.uint8)
+    begins = np.flatnonzero(octets[:-1] == ord("\n")) + 1
+    if octets[0] == ord("{") and (octets[begins] == ord("{")).all():
+        return
+    if not all(line.lstrip().startswith(b"{") for line in content.splitlines()):
+        raise ValueError("a line must hold an object")
+
+
 def _wire_type(kind: pa.DataType) -> pa.DataType:
     """What Arrow's reader is asked for: it knows neither dates nor our form of bytes."""
     if pt.is_temporal(kind) and not pt.is_duration(kind):
@@ -136,6 +151,8 @@ def _wire_type(kind: pa.DataType) -> pa.DataType:
 def _declared(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if is_bytes(kind):
         return revived_bytes(column, kind)
+    if pt.is_time(kind):
+        return revived_values(column.to_pylist(), kind)
     if pt.is_duration(kind):
         return column.cast(pa.duration("us")).cast(kind)
     return column if column.type.equals(kind) else column.cast(kind)

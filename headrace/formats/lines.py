@@ -15,12 +15,16 @@ import pyarrow as pa
 
 from headrace.formats.format import BadRecord, Decoded
 
-__all__ = ["Block", "Decoder", "blocks", "decode"]
+__all__ = ["Block", "Decoder", "IsBlank", "blocks", "decode"]
 
 _BLOCK_BYTES = 4 * 2**20
 _NEWLINE, _QUOTE = 10, 34
+_WHITE = np.frombuffer(b" \t\r\n", dtype=np.uint8)
 
 Int64s = npt.NDArray[np.int64]
+
+#: Whether a record is nothing at all; asked only of those that begin with white space.
+IsBlank = Callable[[bytes], bool]
 
 #: Bytes of whole records to a batch of as many rows; raises ValueError if any of them is bad.
 Decoder = Callable[[bytes], pa.RecordBatch]
@@ -40,8 +44,10 @@ class Block:
         return self.content[int(self.starts[first]) : end]
 
 
-def blocks(file: BinaryIO, first_line: int, *, quoted_newlines: bool) -> Iterator[Block]:
-    """Cut a file into blocks, blank lines left out.
+def blocks(
+    file: BinaryIO, first_line: int, *, quoted_newlines: bool, is_blank: IsBlank
+) -> Iterator[Block]:
+    """Cut a file into blocks, blank records left out.
 
     With `quoted_newlines` a line break between double quotes belongs to its record.
     """
@@ -53,7 +59,7 @@ def blocks(file: BinaryIO, first_line: int, *, quoted_newlines: bool) -> Iterato
         if not chunk and len(content) > (ends[-1] if len(ends) else 0):
             ends = np.append(ends, len(content))
         if len(ends):
-            yield _block(content[: int(ends[-1])], ends, line)
+            yield _block(content[: int(ends[-1])], ends, line, is_blank)
             line += content.count(b"\n", 0, int(ends[-1]))
             rest = content[int(ends[-1]) :]
         else:
@@ -113,12 +119,15 @@ def _record_ends(content: bytes, *, quoted_newlines: bool) -> Int64s:
     return newlines + 1
 
 
-def _block(content: bytes, ends: Int64s, first_line: int) -> Block:
+def _block(content: bytes, ends: Int64s, first_line: int, is_blank: IsBlank) -> Block:
     starts = np.concatenate((np.zeros(1, dtype=np.int64), ends[:-1]))
-    newlines = np.flatnonzero(np.frombuffer(content, dtype=np.uint8) == _NEWLINE)
+    octets = np.frombuffer(content, dtype=np.uint8)
+    newlines = np.flatnonzero(octets == _NEWLINE)
     lines = first_line + np.searchsorted(newlines, starts)
-    short = np.flatnonzero(ends - starts <= 2)
-    blank = [i for i in short if not content[int(starts[i]) : int(ends[i])].strip()]
+    doubtful = np.flatnonzero(np.isin(octets[starts], _WHITE))
+    blank = [
+        place for place in doubtful if is_blank(content[int(starts[place]) : int(ends[place])])
+    ]
     if not blank:
         return Block(content, starts, lines)
     pieces = np.delete(np.column_stack((starts, ends)), blank, axis=0)

@@ -51,7 +51,8 @@ def plain(column: pa.Array) -> pa.Array:
 def json_texts(column: pa.Array) -> pa.Array:
     """Each value of the column as JSON, null included."""
     if is_nested(column.type):
-        return pa.array([json.dumps(_jsonable(value)) for value in column.to_pylist()], pa.string())
+        values = (_jsonable(value, column.type) for value in column.to_pylist())
+        return pa.array([json.dumps(value) for value in values], pa.string())
     values = plain(column)
     if pt.is_string(values.type) or pt.is_large_string(values.type):
         texts = _quoted(values)
@@ -94,14 +95,16 @@ _SCALAR_TEXTS: dict[type, Callable[[Any], Any]] = {
 }
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: Any, kind: pa.DataType) -> Any:
     """A value of a nested column as `json.dumps` takes it."""
-    if isinstance(value, dict):
-        return {str(name): _jsonable(item) for name, item in value.items()}
-    if isinstance(value, list):
-        if value and all(isinstance(item, tuple) for item in value):
-            return {str(key): _jsonable(item) for key, item in value}
-        return [_jsonable(item) for item in value]
+    if value is None:
+        return None
+    if pt.is_struct(kind):
+        return {name: _jsonable(item, kind.field(name).type) for name, item in value.items()}
+    if pt.is_map(kind):
+        return {str(key): _jsonable(item, kind.item_type) for key, item in value}
+    if is_nested(kind):
+        return [_jsonable(item, kind.value_type) for item in value]
     if isinstance(value, datetime):
         return _instant(value)
     if isinstance(value, float) and not math.isfinite(value):
