@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headrace._epochs.offset import Offset
 from headrace._epochs.splits import Slice, split
-from headrace._plan.plan import Plan
+from headrace._graph.plan import Plan
 from headrace._runtime.host import host_shard
 from headrace._runtime.reading import read_ranges
 from headrace._runtime.report import TaskReport

@@ -17,9 +17,9 @@ from headrace._commit.files import make_directory
 from headrace._commit.paths import Layout
 from headrace._epochs.offset import Offset
 from headrace._epochs.planner import PlannerSettings, Request, plan
+from headrace._graph.plan import Plan
 from headrace._local.epoch import EpochRun
 from headrace._local.memory import Memory, Stores
-from headrace._plan.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.state import MemoryArrays, ShardState
 from headrace.config import Epochs

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from headrace._commit.ledger import Ledger
 from headrace._epochs.facts import Facts
 from headrace._epochs.offset import INITIAL, Offset
+from headrace._graph.plan import Plan
 from headrace._plan.laws import edges_of, laws_of
-from headrace._plan.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.audit import audit, counts_of, observed
 from headrace._runtime.report import TaskReport
