@@ -4,6 +4,7 @@ Readers see only whole files, and an epoch's files appear together once the epoc
 each task that had rows, or one for several epochs with `roll_interval`.
 """
 
+import contextlib
 import time
 import zlib
 from collections.abc import Sequence
@@ -119,8 +120,13 @@ class _FileStager(Stager):
         )
 
     def abort(self) -> None:
-        if self._file is not None:
-            self._file.abort()
+        if self._file is None:
+            return
+        # Arrow's writers write their last bytes when they are collected, to a file that is closed by then.
+        with contextlib.suppress(Exception):
+            if self._writer is not None:
+                self._writer.close()
+        self._file.abort()
 
     def _open(self) -> BatchWriter:
         if self._writer is None:
