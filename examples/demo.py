@@ -91,11 +91,12 @@ def watch(job: hr.JobHandle) -> None:
     while job.is_running:
         if job.await_epoch(seen + 1, timeout=0.5):
             now, summary = time.monotonic(), job.summary
-            speed = (summary.rows - rows) / max(now - last, 1e-6)
+            # The time of the first epoch is that of starting Spark.
+            speed = f"{(summary.rows - rows) / (now - last):,.0f}" if seen >= 0 else "-"
             seen, rows, last = job.epoch, summary.rows, now
             mark = min(job.watermarks.values(), default=None)
             print(
-                f"epoch {seen:3}   {rows:>9,} rows   {speed:>9,.0f} rows/s"
+                f"epoch {seen:3}   {rows:>9,} rows   {speed:>9} rows/s"
                 f"   watermark {instant(mark):19}   late {summary.late:,}",
                 flush=True,
             )
@@ -111,6 +112,7 @@ def instant(mark: int | None) -> str:
 
 def start(home: Path, events: int) -> subprocess.Popen[str]:
     """The pipeline in a process group of its own."""
+    console.print("[dim]starting Spark ...")
     command = [sys.executable, __file__, "--events", str(events), "--run", str(home)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -148,7 +150,7 @@ def show(home: Path, events: int) -> None:
     console.print(table)
     counted = sum(row["bids"] for row in final.values())
     late = late_rows(home).num_rows
-    whole = 46 * (events // 50) + max(0, events % 50 - 4)
+    whole = BIDS_IN_50_EVENTS * (events // 50) + max(0, events % 50 - 4)
     console.print(f"{counted:,} bids in windows + {late:,} late = {counted + late:,} of {whole:,}")
     if counted + late != whole:
         sys.exit("bids are missing")
