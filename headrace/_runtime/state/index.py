@@ -53,18 +53,18 @@ def claim(
 ) -> tuple[Slots, Slots]:
     """The slot of each row, taking new slots from `used` on; also the rows that are new, by slot.
 
-    The keys of the rows are distinct. The hashes of new slots are stored, their keys are the caller's.
+    The keys of the rows are distinct. The hashes of new slots are stored, their keys are the caller's, and
+    nobody compares them before: rows of equal hash probe in step, so none looks at a cell that another took.
     """
     slots = np.empty(len(hashes), dtype=np.int64)
     fresh: list[Slots] = []
-    first = used
     rows = np.arange(len(hashes))
     places = _places(cells, hashes)
     step = 0
     while rows.size:
         found = cells[places].astype(np.int64)
         found -= 1
-        matched = _matches(stored, hashes, rows, found, same, limit=first)
+        matched = _matches(stored, hashes, rows, found, same)
         slots[rows[matched]] = found[matched]
         waiting = ~matched
         empty = np.flatnonzero(found < 0)
@@ -114,15 +114,10 @@ def _win(cells: Cells, places: Slots) -> Mask:
     return won
 
 
-def _matches(
-    stored: Hashes, hashes: Hashes, rows: Slots, found: Slots, same: Same, limit: int | None = None
-) -> Mask:
+def _matches(stored: Hashes, hashes: Hashes, rows: Slots, found: Slots, same: Same) -> Mask:
     """Which rows have their own key in the slot found. An empty cell (-1) reads the last hash: harmless."""
     matched: Mask = stored[found] == (hashes if rows.size == hashes.size else hashes[rows])
     matched &= found >= 0
-    if limit is not None:
-        # Slots taken in this call belong to other rows of it, whose keys differ by contract.
-        matched &= found < limit
     candidates = np.flatnonzero(matched)
     if candidates.size:
         matched[candidates] = same(rows[candidates], found[candidates])

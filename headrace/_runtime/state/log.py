@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
+from typing import Any, Literal
 
 from headrace.errors import CheckpointDamaged
 from headrace.keys import KEY_GROUPS
@@ -87,7 +88,11 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """As JSON behind a checksum."""
-        body = json.dumps({"format": _FORMAT, **asdict(self)}, separators=(",", ":")).encode()
+        fields = {each.name: getattr(self, each.name) for each in dataclass_fields(self)}
+        fields["entries"] = [
+            (e.chunk, e.sequence, e.kind, e.groups, e.rows, e.size, e.buckets) for e in self.entries
+        ]
+        body = json.dumps({"format": _FORMAT, **fields}, separators=(",", ":")).encode()
         return b"%08x%s" % (zlib.crc32(body), body)
 
     @staticmethod
@@ -115,9 +120,7 @@ def range_groups(number: int, groups: range) -> range:
     return range(max(start, groups.start), min(stop, groups.stop))
 
 
-def _entry(fields: dict[str, object]) -> Entry:
-    groups, buckets = fields.pop("groups"), fields.pop("buckets")
-    assert isinstance(groups, Iterable)
-    assert isinstance(buckets, Mapping)
+def _entry(fields: Sequence[Any]) -> Entry:
+    chunk, sequence, kind, groups, rows, size, buckets = fields
     spans = {table: (first, last) for table, (first, last) in buckets.items()}
-    return Entry(groups=tuple(groups), buckets=spans, **fields)  # type: ignore[arg-type]
+    return Entry(chunk, sequence, kind, (groups[0], groups[1]), rows, size, spans)

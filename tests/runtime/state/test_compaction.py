@@ -155,6 +155,37 @@ def test_rescaling_keeps_every_row_in_its_owner(eager, script, shards, path):
     assert found == model
 
 
+def test_a_stale_replica_learns_of_removals_from_bases_alone(eager):
+    store, stale, fresh = MemoryChunkStore(), MemoryArrays(), MemoryArrays()
+    state = opened(store, stale)
+    write(state, 0, range(100), 1)
+    state.commit()
+    state = opened(store, fresh)
+    erase(state, 0, range(50))
+    state.commit()
+    erasure = manifest(store).sequence
+    for number in range(2, 12):
+        state = opened(store, fresh)
+        write(state, 0, range(50, 100), number)
+        state.commit()
+    assert min(manifest(store).bases) > erasure
+    assert manifest(store).since(stale.load_header()["stamp"]) is not None
+    assert contents(opened(store, stale)) == {(0, item): 11 for item in range(50, 100)}
+
+
+def test_merging_small_deltas_keeps_removals(eager):
+    store, arrays = MemoryChunkStore(), MemoryArrays()
+    state = opened(store, arrays)
+    write(state, 0, range(60_000), 1)
+    state.commit()
+    for number in range(4):
+        state = opened(store, arrays)
+        erase(state, 0, [number])
+        state.commit()
+    assert len(store.chunks) == 2
+    assert contents(opened(store)) == {(0, item): 1 for item in range(4, 60_000)}
+
+
 def test_many_small_epochs_leave_few_chunks():
     store, arrays, chance = MemoryChunkStore(), MemoryArrays(), random.Random(3)
     for number in range(300):
