@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from headrace.formats.format import BatchWriter, ByteSink, Decoded, Format
 from headrace.formats.lines import blocks, decode
-from headrace.formats.revive import is_simple, revived_bytes, revived_values
+from headrace.formats.revive import is_simple, parsed, revived_bytes, revived_values
 from headrace.formats.text import is_bytes, is_nested, json_texts
 
 __all__ = ["Jsonl"]
@@ -115,7 +115,7 @@ class _PythonDecoder:
         self._schema = schema
 
     def __call__(self, content: bytes) -> pa.RecordBatch:
-        rows = [json.loads(line) for line in content.splitlines()]
+        rows = [parsed(line) for line in content.splitlines()]
         if not all(isinstance(row, dict) for row in rows):
             raise ValueError("a line must hold an object")
         columns = [

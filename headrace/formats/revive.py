@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from headrace.formats.text import is_bytes, is_nested
 
-__all__ = ["is_simple", "revived_bytes", "revived_texts", "revived_values"]
+__all__ = ["is_simple", "parsed", "revived_bytes", "revived_texts", "revived_values"]
 
 
 def is_simple(kind: pa.DataType) -> bool:
@@ -31,7 +31,7 @@ def is_simple(kind: pa.DataType) -> bool:
 
 
 def revived_values(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """What `json.loads` gave, as a column of a declared type."""
+    """What `parsed` gave, as a column of a declared type."""
     try:
         return pa.array([_revived(value, kind) for value in values], kind)
     except (TypeError, KeyError, InvalidOperation, OverflowError) as error:
@@ -41,7 +41,12 @@ def revived_values(values: list[Any], kind: pa.DataType) -> pa.Array:
 def revived_texts(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """JSON texts, as a column of a nested type."""
     texts = column.to_pylist()
-    return revived_values([None if text is None else json.loads(text) for text in texts], kind)
+    return revived_values([None if text is None else parsed(text) for text in texts], kind)
+
+
+def parsed(text: str | bytes) -> Any:
+    """JSON as Python values; a fraction keeps all its digits."""
+    return json.loads(text, parse_float=Decimal)
 
 
 def revived_bytes(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -69,13 +74,13 @@ def _revived(value: Any, kind: pa.DataType) -> Any:
 
 def _revived_number(value: Any, kind: pa.DataType) -> Any:
     if pt.is_decimal(kind):
-        return Decimal(str(_of(value, str, int, float)))
+        return Decimal(_of(value, str, int, Decimal))
     if pt.is_boolean(kind):
         return _of(value, bool)
     if pt.is_integer(kind):
         return _of(value, int)
     if pt.is_floating(kind):
-        return float(_of(value, int, float))
+        return float(_of(value, int, float, Decimal))
     return _of(value, str)
 
 
