@@ -1,7 +1,8 @@
 """Headrace counts and sums per key in a tumbling window, state checkpointed and published every epoch.
 
-The clock runs from the birth epoch (epoch 0: Spark and its workers are up) until the job has ended, with
-every result written to Parquet files exactly once, or discarded as the other contenders do.
+The clock runs from the end of epoch 0, when Spark and its workers are up, until the job has ended; the rows
+of epoch 0 are not counted. Results are written to Parquet files exactly once, or discarded as the other
+contenders do.
 """
 
 import json
@@ -77,9 +78,9 @@ def main(rows: int, keys: int, event_rate: int, cores: int, sink: str) -> None:
     window.sink_to(files.FileSink(home / "out") if sink == "files" else Discard(), uid="results")
     job = env.start()
     job.await_epoch(0)
-    began = time.monotonic()
+    began, before = time.monotonic(), job.summary.rows
     job.wait()
-    print(json.dumps({"rows": rows, "seconds": time.monotonic() - began}))
+    print(json.dumps({"rows": rows - before, "seconds": time.monotonic() - began}))
     shutil.rmtree(home)
 
 
