@@ -113,5 +113,3 @@ def check_rows(rows: Rows, schema: pa.Schema) -> None:
     rows.batch.validate(full=True)
     assert rows.timestamps is not None
     assert len(rows.timestamps) == len(rows)
-
-

@@ -91,6 +91,8 @@ class Fold(ABC):
     parts: tuple[pa.Field, ...]
     #: A second table, for aggregates whose state for one key is many rows.
     members: TableSpec | None = None
+    #: Its last part is the place of each row in its fold, to be made an order of arrival by `arrive`.
+    keeps_arrival: bool = False
     #: Whether `origin` of a flush is asked for.
     traces: ClassVar[bool] = False
 
@@ -107,6 +109,12 @@ class Fold(ABC):
         parts: Sequence[pa.Array],
     ) -> Sequence[pa.Array]:  # fmt: skip
         """Put members into their table; what is left to merge. Only where `members` is not None."""
+        raise NotImplementedError
+
+    def arrive(
+        self, parts: Sequence[pa.Array], numbers: npt.NDArray[np.int64]
+    ) -> Sequence[pa.Array]:
+        """The parts with `numbers` added to their places. Only where `keeps_arrival` is true."""
         raise NotImplementedError
 
     @abstractmethod

@@ -78,7 +78,9 @@ def _pick(choice: Choice) -> Callable[[str, Aggregate, Setting], Fold]:
 
 
 def _pick_by(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
-    choice = Choice(by=aggregate.by, greatest=aggregate.kind == "max_by")
+    greatest = aggregate.kind == "max_by"
+    # By time, rows of two panes are never equal; by a column they may be.
+    choice = Choice(by=aggregate.by, greatest=greatest, by_arrival=setting.overlapping)
     return Pick(name, _column(aggregate), setting.schema, choice)
 
 
@@ -97,7 +99,8 @@ def _variance(name: str, aggregate: Aggregate, _: Setting) -> Fold:
 
 def _collect(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
     column = _column(aggregate)
-    return Collect(name, column, setting.schema.field(column).type)
+    kind = setting.schema.field(column).type
+    return Collect(name, column, kind, overlapping=setting.overlapping)
 
 
 def _custom(name: str, aggregate: Aggregate, setting: Setting) -> Fold:

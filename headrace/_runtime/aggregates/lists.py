@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["concat_lists", "distinct_lists", "keep_items", "lengths", "owners"]
+__all__ = ["concat_lists", "distinct_lists", "keep_items", "lengths", "lists_of", "owners"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ def keep_items(lists: pa.ListArray, keep: npt.NDArray[np.bool_]) -> pa.ListArray
     """The lists with only those items of `lists.flatten()` where `keep` is true."""
     items = lists.flatten()
     kept = np.bincount(owners(lists)[keep], minlength=len(lists))
-    return _lists(items.filter(pa.array(keep)), kept, lists.type)
+    return lists_of(items.filter(pa.array(keep)), kept, lists.type)
 
 
 def concat_lists(a: pa.ListArray, b: pa.ListArray) -> pa.ListArray:
@@ -35,7 +35,7 @@ def concat_lists(a: pa.ListArray, b: pa.ListArray) -> pa.ListArray:
     items = pa.concat_arrays([a.flatten(), b.flatten()])
     # A stable sort by row: within a row the items of `a` come first already.
     order = np.argsort(np.concatenate([owners(a), owners(b)]), kind="stable")
-    return _lists(items.take(pa.array(order)), lengths(a) + lengths(b), a.type)
+    return lists_of(items.take(pa.array(order)), lengths(a) + lengths(b), a.type)
 
 
 def distinct_lists(lists: pa.ListArray) -> pa.ListArray:
@@ -49,7 +49,8 @@ def distinct_lists(lists: pa.ListArray) -> pa.ListArray:
     return lists if keep.all() else keep_items(lists, keep)
 
 
-def _lists(items: pa.Array, sizes: Integers, kind: pa.DataType) -> pa.ListArray:
+def lists_of(items: pa.Array, sizes: Integers, kind: pa.DataType) -> pa.ListArray:
+    """Lists of these sizes, filled from the items in order."""
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     made = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), items)

@@ -30,6 +30,8 @@ class Choice:
     greatest: bool = False
     #: Among equals the last one in, not the first.
     latest: bool = False
+    #: Parts may be merged in another order than they arrived in, so that is kept.
+    by_arrival: bool = False
 
 
 class Pick(Fold):
@@ -41,12 +43,16 @@ class Pick(Fold):
         self._kind = schema.field(column).type
         self._order_kind = pa.int64() if choice.by is None else schema.field(choice.by).type
         self._has, self._order, self._value = (f"{name}.{p}" for p in ("has", "order", "value"))
+        self._arrival = f"{name}.arrival"
         order = _kept(self._order, self._order_kind)
         value = _kept(self._value, self._kind)
         self.reads = (column,) if choice.by in (None, column) else (column, str(choice.by))
         # The extreme of a column is its own order: kept once.
         self._is_own_order = choice.by == column
-        kept = (order,) if self._is_own_order else (order, value)
+        self.keeps_arrival = choice.by_arrival and not self._is_own_order
+        kept = [order] if self._is_own_order else [order, value]
+        if self.keeps_arrival:
+            kept.append(ValueSpec(self._arrival, pa.int64(), 0))
         self.columns = (ValueSpec(self._has, pa.bool_(), False), *kept)
         self.parts = tuple(pa.field(spec.name, spec.type) for spec in kept)
 
@@ -69,11 +75,18 @@ class Pick(Fold):
             order = _stored(_normal(flush.columns[self._choice.by].take(rows)))
         if self._is_own_order:
             return (order,)
-        return (order, _stored(flush.columns[self._column].take(rows)))
+        value = _stored(flush.columns[self._column].take(rows))
+        return (order, value, rows)[: len(self.parts)]
+
+    def arrive(
+        self, parts: Sequence[pa.Array], numbers: npt.NDArray[np.int64]
+    ) -> Sequence[pa.Array]:
+        """The chosen rows' places, made an order of arrival."""
+        return (*parts[:-1], pc.add(parts[-1], pa.array(numbers)))
 
     def merge(self, into: Columns, slots: Slots, parts: Sequence[pa.Array]) -> None:
         """Replace the slots against which a part wins."""
-        wins = self._wins(into, slots, parts[0])
+        wins = self._wins(into, slots, parts)
         if not wins.all():
             slots, parts = slots[wins], [part.filter(pa.array(wins)) for part in parts]
         for spec, part in zip(self.columns[1:], parts, strict=True):
@@ -107,7 +120,10 @@ class Pick(Fold):
         words = to_words(column)
         return np.argsort(~words if self._choice.greatest else words, kind="stable")
 
-    def _wins(self, into: Columns, slots: Slots, order: pa.Array) -> npt.NDArray[np.bool_]:
+    def _wins(
+        self, into: Columns, slots: Slots, parts: Sequence[pa.Array]
+    ) -> npt.NDArray[np.bool_]:
+        order = parts[0]
         old = into.get(self._order, slots)
         if has_words(self._order_kind):
             new = pc.fill_null(order, 0).to_numpy()
@@ -115,9 +131,14 @@ class Pick(Fold):
                 better = new >= old
             else:
                 better = new > old if self._choice.greatest else new < old
+            same = new == old
         else:
             compare = pc.greater if self._choice.greatest else pc.less
-            better = pc.fill_null(compare(order, old), False).to_numpy(zero_copy_only=False)
+            better = _mask(compare(order, old))
+            same = _mask(pc.equal(order, old))
+        if self.keeps_arrival:
+            arrived = pc.fill_null(parts[-1], 0).to_numpy()
+            better = better | (same & (arrived < into.get(self._arrival, slots)))
         wins: npt.NDArray[np.bool_] = better | ~into.get(self._has, slots)
         valid = valid_mask(order)
         return wins if valid is None else wins & valid
@@ -137,6 +158,11 @@ def _stored(values: pa.Array) -> pa.Array:
 def _normal(order: pa.Array) -> pa.Array:
     # -0.0 and 0.0 are equal, so neither may come before the other.
     return pc.add(order, pa.scalar(0, order.type)) if pa.types.is_floating(order.type) else order
+
+
+def _mask(truth: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = pc.fill_null(truth, False).to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _masked(values: object, has: npt.NDArray[np.bool_]) -> pa.Array:

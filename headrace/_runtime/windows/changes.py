@@ -37,11 +37,10 @@ class Changes:
             if last <= watermark < last + self._lateness_us:
                 self._changed.setdefault(start, []).append((hashes, keys))
 
-    def take(self) -> Iterator[tuple[int, Hashes, list[pa.Array]]]:
-        """(start, hashes, distinct keys) in order of time; nothing is left."""
-        changed, self._changed = self._changed, {}
-        for start in sorted(changed):
-            parts = changed[start]
+    def take(self, until: int) -> Iterator[tuple[int, Hashes, list[pa.Array]]]:
+        """(start, hashes, distinct keys) of windows that start at `until` or before, in order of time."""
+        for start in sorted(start for start in self._changed if start <= until):
+            parts = self._changed.pop(start)
             hashes = np.concatenate([part[0] for part in parts])
             columns = zip(*(part[1] for part in parts), strict=True)
             keys = [pa.concat_arrays(column) for column in columns]

@@ -2,7 +2,8 @@
 
 A fed batch has the key columns, `__pane` (the start of the pane), the hash, then the parts of every
 aggregate. State: table `panes`, bucketed by the start of the pane; table `refirings`, bucketed by the start of
-the window, with the keys that fired again; one table of members for aggregates that need it.
+the window, with the keys that fired again; one table of members for aggregates that need it; counters
+of arrival for those whose result depends on it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from headrace._runtime.aggregates.kinds import Setting, make_fold
 from headrace._runtime.operator import HASH
 from headrace._runtime.plain_keys import plain_keys_schema
 from headrace._runtime.state import TableSpec, ValueSpec
+from headrace._runtime.windows.arrivals import ARRIVALS
 
 __all__ = ["FIRINGS", "PANE", "PANES", "REFIRINGS", "Layout", "window_tables"]
 
@@ -54,7 +56,13 @@ class Layout:
         columns = tuple(column for fold in self.folds for column in fold.columns)
         members = tuple(fold.members for fold in self.folds if fold.members is not None)
         refirings = TableSpec(REFIRINGS, self.keys, (ValueSpec(FIRINGS, pa.int64(), 0),))
-        return (TableSpec(PANES, self.keys, columns), refirings, *members)
+        counters = (ARRIVALS,) if self.keeps_arrival else ()
+        return (TableSpec(PANES, self.keys, columns), refirings, *members, *counters)
+
+    @property
+    def keeps_arrival(self) -> bool:
+        """Whether an aggregate needs the order of arrival across panes."""
+        return any(fold.keeps_arrival for fold in self.folds)
 
 
 def window_tables(node: WindowAggregate) -> tuple[TableSpec, ...]:

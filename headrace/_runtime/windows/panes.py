@@ -7,8 +7,9 @@
                                  for the keys that changed (`firing` 1, 2, ...)
         e-1+lateness <= W        it is over; the pane that it alone still needed is dropped
 
-Rows that come before the tick are judged by the watermark before it, all others by the one after it. A pane is
-dropped in `settle`, not in `tick`, because rows from before the tick may still fire its windows again.
+Rows that come before the tick are judged by the watermark before it, all others by the one after it. A window
+that is over by the new watermark but was changed by rows from before the tick fires once more; its rows are made
+in `tick`, before others reach its panes, and go out with all re-firings in `settle`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from headrace._graph.nodes import WindowAggregate
 from headrace._runtime.operator import HASH, KeyedOperator
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState, Table
+from headrace._runtime.windows.arrivals import ARRIVALS, Arrivals
 from headrace._runtime.windows.changes import Changes
 from headrace._runtime.windows.feeder import last_late_pane
 from headrace._runtime.windows.firing import Firing
 from headrace._runtime.windows.layout import FIRINGS, PANES, REFIRINGS, Layout, window_tables
-from headrace.watermarks import NO_WATERMARK
+from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["WindowOperator", "window_tables"]
+
+_ARRIVAL = "__arrival"
 
 
 class WindowOperator(KeyedOperator):
@@ -44,16 +48,21 @@ class WindowOperator(KeyedOperator):
         self._firing = Firing(node, self._layout)
         # Checkpointed
         self._state = state
+        self._arrivals = Arrivals(state)
         # Of this epoch
         self._early: list[pa.RecordBatch] | None = []
         self._watermark = NO_WATERMARK
         self._changes = Changes(node.window, node.lateness_us)
+        self._last_firings: list[Rows] = []
 
     def merge(self, batch: pa.RecordBatch) -> None:
         """Fold a fed batch in; before the tick it waits for it, which says by what to judge it."""
         if self._early is not None:
             self._early.append(batch)
         elif batch.num_rows:
+            if self._layout.keeps_arrival:
+                numbers = self._arrivals.count(batch.column(HASH).to_numpy())
+                batch = batch.append_column(_ARRIVAL, pa.array(numbers))
             for pane, rows in _by_pane(batch, len(self._layout.keys)):
                 self._merge_pane(pane, rows)
 
@@ -67,11 +76,21 @@ class WindowOperator(KeyedOperator):
         panes = self._state.buckets(PANES)
         for start in self._due(panes, before, watermark):
             yield from self._firing.on_time(start, self._tables(panes, start))
+        # Rows that come now are too late for these windows but may share a pane with them.
+        over = last_late_pane(self._window, self._lateness_us, watermark)
+        self._last_firings = list(self._fire_again(over))
 
     def settle(self) -> Iterator[Rows]:
         """Fire again what late rows changed, then drop what no window needs any more."""
+        yield from self._last_firings
+        yield from self._fire_again(END_OF_TIME)
+        self._drop()
+        self._early, self._last_firings = [], []
+
+    def _fire_again(self, until: int) -> Iterator[Rows]:
+        """Fire the changed windows that start at `until` or before."""
         panes = self._state.buckets(PANES)
-        for start, hashes, keys in self._changes.take():
+        for start, hashes, keys in self._changes.take(until):
             table = self._state.table(REFIRINGS, start)
             slots, _ = table.upsert(hashes, keys)
             firings = table.values(FIRINGS)
@@ -80,8 +99,6 @@ class WindowOperator(KeyedOperator):
             yield self._firing.again(
                 start, self._tables(panes, start), hashes, keys, firings[slots]
             )
-        self._drop()
-        self._early = []
 
     def _merge_pane(self, pane: int, rows: pa.RecordBatch) -> None:
         width = len(self._layout.keys)
@@ -91,11 +108,13 @@ class WindowOperator(KeyedOperator):
         slots, _ = table.upsert(hashes, keys)
         place = width + 2
         for fold in self._layout.folds:
-            parts = rows.columns[place : place + len(fold.parts)]
+            parts: Sequence[pa.Array] = rows.columns[place : place + len(fold.parts)]
             place += len(fold.parts)
             if fold.members is not None:
                 members = self._state.table(fold.members.name, pane)
-                parts = list(fold.admit(members, hashes, keys, parts))
+                parts = fold.admit(members, hashes, keys, parts)
+            if fold.keeps_arrival:
+                parts = fold.arrive(parts, rows.column(_ARRIVAL).to_numpy())
             fold.merge(table, slots, parts)
         table.touch(slots)
         self._changes.add(pane, self._watermark, hashes, keys)
@@ -121,10 +140,14 @@ class WindowOperator(KeyedOperator):
     def _drop(self) -> None:
         over = last_late_pane(self._window, self._lateness_us, self._watermark)
         for spec in self._layout.tables:
+            if spec is ARRIVALS:
+                continue
             buckets = self._state.buckets(spec.name)
             # A horizon that moves over nothing would be one more write an epoch.
             if buckets and buckets[0] <= over:
                 self._state.drop_before(spec.name, over + 1)
+        if self._layout.keeps_arrival and not self._state.buckets(PANES):
+            self._arrivals.forget()
 
 
 def _by_pane(batch: pa.RecordBatch, column: int) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -76,7 +76,8 @@ _rows = st.fixed_dictionaries(
         "number": st.none() | st.integers(-3, 3),
         "amount": st.none() | st.sampled_from([0.5, -2.25, -0.0, 0.0, 1e9, float("nan")]),
         "text": st.none() | st.sampled_from(["", "x", "yy", "é"]),
-        "at": st.none() | st.sampled_from([datetime(2025, 1, day, tzinfo=UTC) for day in (1, 2, 3)]),
+        "at": st.none()
+        | st.sampled_from([datetime(2025, 1, day, tzinfo=UTC) for day in (1, 2, 3)]),
     }
 )
 _timed = st.lists(st.tuples(st.integers(-20, 60), _rows), max_size=12)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from headrace import aggregates as agg
 from headrace._runtime.windows import feeder, panes
+from headrace.errors import EngineError
 from headrace.testing.oracle import OracleEpoch
 from headrace.windows import Window
 from tests.runtime.contract import assert_same
@@ -20,7 +21,6 @@ SIMPLE = {"rows": agg.count(), "total": agg.sum("number"), "highest": agg.max("n
 EACH = {
     "count": agg.count("number"),
     "sum": agg.sum("number"),
-    "float_sum": agg.sum("number"),
     "min": agg.min("amount"),
     "max": agg.max("amount"),
     "min_text": agg.min("text"),
@@ -30,6 +30,7 @@ EACH = {
     "last": agg.last("number"),
     "min_by": agg.min_by("text", "amount"),
     "max_by": agg.max_by("number", "text"),
+    "max_by_itself": agg.max_by("number", "number"),
     "max_by_float": agg.max_by("at", "amount"),
     "distinct": agg.count_distinct("amount"),
     "distinct_text": agg.count_distinct("text"),
@@ -70,7 +71,7 @@ def test_shards_batches_restores_and_replays(
 
 
 @pytest.mark.parametrize("window", [Window(6, 6), Window(6, 2)], ids=["tumbling", "hopping"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(epochs=streams(), restores=st.dictionaries(st.integers(1, 3), st.integers(1, 3), max_size=1))
 def test_each_aggregate(
     window: Window, epochs: list[OracleEpoch], restores: dict[int, int]
@@ -113,10 +114,18 @@ def test_a_bug_of_one_microsecond_is_found(
 ) -> None:
     monkeypatch.setattr(where, name, bug)
 
-    @settings(max_examples=200, deadline=None, database=None, derandomize=True)
+    # Without shrinking: that a counterexample exists is the fact.
+    @settings(
+        max_examples=200,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+    )
     @given(streams(), windows, st.integers(0, 12))
     def search(epochs: list[OracleEpoch], window: Window, lateness_us: int) -> None:
         compare(window_node(window, lateness_us, SIMPLE), epochs)
 
-    with pytest.raises(Exception):  # noqa: B017, PT011 - a wrong answer or a crash, both are a find
+    # A wrong answer, or state that refuses a pane it was told to forget.
+    with pytest.raises((AssertionError, EngineError)):
         search()

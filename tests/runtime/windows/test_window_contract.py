@@ -22,7 +22,9 @@ AGGREGATES = {
     "all": agg.collect("number"),
 }
 EPOCHS = (
-    OracleEpoch(NO_WATERMARK, NO_WATERMARK, [(12, row("a")), (3, row("b", text="x")), (7, row("a"))]),
+    OracleEpoch(
+        NO_WATERMARK, NO_WATERMARK, [(12, row("a")), (3, row("b", text="x")), (7, row("a"))]
+    ),
     OracleEpoch(NO_WATERMARK, 9, [(11, row("a", 5)), (8, row("c", text="y")), (0, row("a"))]),
     OracleEpoch(9, 21, [(13, row("b")), (1, row("a")), (22, row("a", None))], [(9, row("e", 4))]),
     OracleEpoch(21, 24, [(13, row("b", 9)), (40, row("d", text="x")), (2, row("b"))]),

@@ -1,0 +1,92 @@
+"""Behind the shuffle: when windows fire, fire again and go, one fact a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headrace import aggregates as agg
+from headrace._runtime.windows import firing
+from headrace.testing.oracle import OracleEpoch
+from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from headrace.windows import Window
+from tests.runtime.contract import assert_same, kept_rows
+from tests.runtime.keyed_harness import KeyedHarness
+from tests.runtime.windows.cases import answer, row, window_node
+
+COUNT = {"rows": agg.count()}
+FIRST = OracleEpoch(NO_WATERMARK, NO_WATERMARK, [(1, row("a")), (2, row("b")), (5, row("a"))])
+
+
+def firings(rows: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
+    return sorted((r["key"], r["window_start"].microsecond, r["firing"], r["rows"]) for r in rows)
+
+
+def test_a_window_fires_when_the_watermark_reaches_its_last_microsecond() -> None:
+    harness = KeyedHarness(window_node(Window(4, 4), 0, COUNT))
+    assert not harness.run([FIRST, OracleEpoch(NO_WATERMARK, 2)])["main"]
+    assert firings(harness.run([OracleEpoch(2, 3)])["main"]) == [("a", 0, 0, 1), ("b", 0, 0, 1)]
+    assert not harness.run([OracleEpoch(3, 3)])["main"]
+
+
+def test_a_late_row_fires_its_key_again_and_no_other() -> None:
+    harness = KeyedHarness(window_node(Window(4, 4), 10, COUNT))
+    harness.run([FIRST, OracleEpoch(NO_WATERMARK, 3)])
+    again = harness.run([OracleEpoch(3, 3, [(0, row("a")), (3, row("a"))])])["main"]
+    assert firings(again) == [("a", 0, 1, 3)]
+    again = harness.run([OracleEpoch(3, 4, [(0, row("a")), (0, row("new"))])])["main"]
+    assert firings(again) == [("a", 0, 2, 4), ("new", 0, 1, 1)]
+
+
+def test_a_last_firing_sees_no_row_that_is_too_late_for_it() -> None:
+    # Window [0, 8) is over at W = 16. The early row at 5 changes it, the row at 6 comes behind the tick
+    # and belongs to [4, 12) only; both lie in pane [4, 8).
+    harness = KeyedHarness(window_node(Window(8, 4), 9, COUNT))
+    harness.run([OracleEpoch(NO_WATERMARK, 7)])
+    rows = harness.run([OracleEpoch(7, 16, [(6, row("a"))], [(5, row("a"))])])["main"]
+    assert firings(rows) == [("a", 0, 1, 1), ("a", 4, 0, 1), ("a", 4, 1, 2)]
+
+
+def test_state_goes_when_the_last_window_of_a_pane_is_over() -> None:
+    harness = KeyedHarness(
+        window_node(Window(4, 4), 2, COUNT | {"n": agg.count_distinct("number")})
+    )
+    harness.run([FIRST, OracleEpoch(NO_WATERMARK, 4)])
+    assert kept_rows(harness) == 6
+    harness.run([OracleEpoch(4, 5)])
+    assert kept_rows(harness) == 2
+
+
+def test_hopping_windows_of_one_key_overlap() -> None:
+    harness = KeyedHarness(window_node(Window(4, 2), 0, COUNT))
+    results = harness.run([FIRST, OracleEpoch(NO_WATERMARK, END_OF_TIME)])["main"]
+    assert [r["rows"] for r in results if r["key"] == "a"] == [1, 1, 1, 1]
+    assert [r["window_end"].microsecond for r in results if r["key"] == "a"] == [2, 4, 6, 8]
+
+
+def test_results_carry_the_last_microsecond_of_their_window() -> None:
+    harness = KeyedHarness(window_node(Window(4, 4), 0, COUNT))
+    harness.epoch(FIRST)
+    seen: list[int] = []
+    original = firing.Firing._rows
+
+    def spy(self: Any, *arguments: Any) -> Any:
+        rows = original(self, *arguments)
+        seen.extend(np.unique(rows.timestamps).tolist())
+        return rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(firing.Firing, "_rows", spy)
+        harness.epoch(OracleEpoch(NO_WATERMARK, END_OF_TIME))
+    assert seen == [3, 7]
+
+
+@pytest.mark.parametrize("window", [Window(4, 4), Window(4, 2)], ids=["tumbling", "hopping"])
+def test_large_results_come_in_pieces(monkeypatch: pytest.MonkeyPatch, window: Window) -> None:
+    monkeypatch.setattr(firing, "EMIT_ROWS", 3)
+    node = window_node(window, 0, COUNT)
+    rows = [(t, row(f"k{k}")) for k in range(8) for t in (1, 3)]
+    epochs = [OracleEpoch(NO_WATERMARK, 0, rows), OracleEpoch(0, END_OF_TIME)]
+    assert_same(KeyedHarness(node).run(epochs), answer(node, epochs))
