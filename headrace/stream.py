@@ -90,7 +90,7 @@ class Stream:
     def filter(
         self, condition: Callable[[Any], bool] | Expression, *, uid: str | None = None
     ) -> Stream:
-        """The rows for which an expression or a Python function is true; null counts as false."""
+        """The rows for which a condition is true: an expression, where null counts as false, or a function."""
         if isinstance(condition, Expression):
             kind = result_type(condition, self.schema)
             _require_bool(kind, repr(condition))

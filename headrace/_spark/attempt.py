@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headrace._commit.checkpoint import Checkpoint, prepare
 from headrace._commit.control import clear_stopped, is_stopped, write_request
 from headrace._commit.faults import Faults
+from headrace._commit.files import make_directory
 from headrace._commit.publisher import Committer
 from headrace._commit.recovery import Recovered, recover
 from headrace._graph.plan import Plan
@@ -123,6 +124,8 @@ class Attempt:
         if recovered.durable < 0:
             # Spark refuses to run epoch 0 again over the state that its first attempt left.
             shutil.rmtree(layout.spark / "state", ignore_errors=True)
+        for directory in job.sources.values():
+            make_directory(directory)
         clear_stopped(layout)
         write_request(layout, "run")
         recorder = EpochRecorder(
@@ -142,7 +145,7 @@ class Attempt:
                     query.stop()
         except Exception as error:  # noqa: BLE001 - translated, whatever it is
             cause = recorder.error or committer.error or error
-            raise translate(cause, layout.log) from cause
+            raise translate(cause, spark.log) from cause
 
     def _watch(
         self, query: StreamingQuery, job: Job, committer: Committer, recorder: EpochRecorder

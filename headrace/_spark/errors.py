@@ -36,7 +36,7 @@ def carried() -> Iterator[None]:
         raise CarriedError(f"{_OPEN}{body}{_CLOSE}") from error
 
 
-def translate(error: BaseException, log: Path) -> HeadraceError:
+def translate(error: BaseException, log: Path | None) -> HeadraceError:
     """The error that a user should see."""
     if isinstance(error, HeadraceError):
         return error
@@ -48,7 +48,8 @@ def translate(error: BaseException, log: Path) -> HeadraceError:
             with contextlib.suppress(ValueError, KeyError):
                 fields = json.loads(body)
                 return _kind(fields["kind"])(fields["text"])
-    return EngineError(f"Spark failed: {_reason(text)}\nIts log is {log}")
+    where = f"\nIts log is {log}" if log else ""
+    return EngineError(f"Spark failed: {_reason(text)}{where}")
 
 
 def _kind(name: str) -> type[HeadraceError]:

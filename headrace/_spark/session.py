@@ -23,23 +23,20 @@ __all__ = ["EmbeddedSpark", "embedded_master", "is_alive", "open_spark"]
 
 @dataclass(frozen=True)
 class EmbeddedSpark:
-    """A session, whether we started it, and whether files are handled without child processes."""
+    """A session, whether files are handled without child processes, and where Spark's log is."""
 
     session: SparkSession
-    ours: bool
     forkless: bool
+    log: Path | None
 
     @property
     def gateway(self) -> Any:
         """The Py4J gateway of the session's JVM."""
         return SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
 
-    def close(self) -> None:
-        """Stop the session if it is ours; the JVM goes with it."""
-        if self.ours:
-            with contextlib.suppress(Exception):
-                self.session.stop()
-            _end_jvm()
+
+#: The session that we started; jobs of one process share it, and it ends with the process.
+_embedded: EmbeddedSpark | None = None
 
 
 def embedded_master(cores: int | None = None) -> str:
@@ -51,16 +48,31 @@ def open_spark(
     name: str, *, master: str | None, session: SparkSession | None, log: Path, verbose: bool
 ) -> EmbeddedSpark:
     """The user's session if there is a living one that fits, else one of our own."""
-    brought = session or SparkSession.getActiveSession()
-    if brought is not None and is_alive():
+    global _embedded  # noqa: PLW0603 - a process has one JVM, whatever we would like
+    alive = is_alive()
+    if session is not None and not alive:
+        raise SetupError("The Spark session given to the environment has ended; make a new one.")
+    if session is None and alive and _embedded is not None:
+        return _running(_embedded, master)
+    brought = session or (SparkSession.getActiveSession() if alive else None)
+    if brought is not None:
         check_session(brought)
         forkless = (
             brought.sparkContext.getConf().get("spark.hadoop.fs.file.impl") == home.FILE_SYSTEM
         )
-        return EmbeddedSpark(brought, ours=False, forkless=forkless)
-    if session is not None:
-        raise SetupError("The Spark session given to the environment has ended; make a new one.")
-    return _start(name, _local(master), log, verbose=verbose)
+        return EmbeddedSpark(brought, forkless, log=None)
+    _embedded = _start(name, _local(master), log, verbose=verbose)
+    return _embedded
+
+
+def _running(spark: EmbeddedSpark, master: str | None) -> EmbeddedSpark:
+    running = spark.session.sparkContext.master
+    if master is not None and _local(master) != running:
+        raise SetupError(
+            f"master={master!r}: this process runs Spark with {running} already, and a process has one "
+            "Spark. Leave master out, or run this job in a process of its own."
+        )
+    return spark
 
 
 def is_alive() -> bool:
@@ -104,7 +116,7 @@ def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark
     builder = SparkSession.builder.config(conf=conf)
     if forkless:
         builder = builder.config("spark.hadoop.fs.file.impl", home.FILE_SYSTEM)
-    return EmbeddedSpark(builder.getOrCreate(), ours=True, forkless=forkless)
+    return EmbeddedSpark(builder.getOrCreate(), forkless, log)
 
 
 def _environment() -> dict[str, str]:

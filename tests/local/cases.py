@@ -89,9 +89,9 @@ def row(
     return {"key": key, "amount": amount, "at": second, "n": n}
 
 
-def build(case: Case) -> tuple[hr.Environment, dict[str, MemorySink]]:
-    """The pipeline, and its sinks by uid."""
-    env = hr.Environment("case", epochs=hr.Epochs(rows=case.epoch_rows))
+def build(case: Case, **settings: Any) -> tuple[hr.Environment, dict[str, MemorySink]]:
+    """The pipeline, and its sinks by uid; `settings` are the environment's."""
+    env = hr.Environment("case", epochs=hr.Epochs(rows=case.epoch_rows), **settings)
     sinks: dict[str, MemorySink] = {}
 
     def collect(stream: Any, uid: str) -> None:

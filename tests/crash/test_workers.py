@@ -1,0 +1,85 @@
+"""Workers and replicas may go at any time: a task is run again, a replica is built again."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.checker import CLEAN, check
+from tests.crash.killing import finish, launch, run, wait_until
+
+pytestmark = pytest.mark.crash
+
+
+def workers() -> list[int]:
+    """The Python workers that run tasks now: forked from Spark's daemon."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
+    rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
+    daemons = {pid for pid, _, args in rows if "pyspark.daemon" in args and "pyspark.worker" in args}
+    return [int(pid) for pid, parent, args in rows if parent in daemons and "pyspark.daemon" in args]
+
+
+def test_killed_worker_is_replaced_and_its_task_run_again(tmp_path: Path) -> None:
+    process = launch(tmp_path)
+    commits = tmp_path / "state/spark/commits"
+    assert wait_until(lambda: (commits / "1").exists())
+    killed = 0
+    for epoch in (2, 4, 6):
+        assert wait_until(lambda: (commits / str(epoch)).exists())  # noqa: B023
+        for pid in workers()[:1]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+    ended = finish(process)
+    assert ended.code == 0, ended.said
+    assert killed > 0
+    assert check(tmp_path) == CLEAN
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real memory disk of 32 KB; only root can mount one."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a memory disk needs root")
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(path)], check=False
+    )
+    if mounted.returncode:
+        pytest.skip("this machine does not let us mount a memory disk")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+def test_full_memory_disk_moves_replicas_to_the_other_disk(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    ended = run(tmp_path / "job", HEADRACE_REPLICAS=str(small_disk))
+    assert ended.code == 0, ended.said
+    assert check(tmp_path / "job") == CLEAN
+
+
+def test_broken_replicas_are_built_again(tmp_path: Path) -> None:
+    places = tmp_path / "replicas"
+    places.mkdir()
+    killed = run(tmp_path / "job", HEADRACE_REPLICAS=str(places), HEADRACE_FAULT="K8:4:group")
+    assert killed.code != 0
+    buffers = [path for path in places.rglob("m-*") if path.is_file()]
+    assert buffers
+    for number, path in enumerate(buffers):
+        if number % 2:
+            path.write_bytes(os.urandom(path.stat().st_size))
+        else:
+            path.unlink()
+    for path in places.rglob("header"):
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    ended = run(tmp_path / "job", HEADRACE_REPLICAS=str(places))
+    assert ended.code == 0, ended.said
+    assert check(tmp_path / "job") == CLEAN
+    shutil.rmtree(places)
