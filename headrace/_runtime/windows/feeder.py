@@ -1,7 +1,6 @@
 """The half of a window step before the shuffle: null keys and late rows leave, the rest is folded.
 
-Rows are folded by (key, pane) a quarter of a million at a time, with one grouping in Arrow for all
-aggregates. A row is in as many windows as a window has panes; it is late only if the last of them is past:
+Rows are folded by (key, pane) half a million at a time, with one grouping in Arrow for all aggregates. A row is in as many windows as a window has panes; it is late only if the last of them is past:
     W >= end of the last window - 1 us + lateness.
 """
 
@@ -24,10 +23,13 @@ from headrace.errors import EngineError
 from headrace.watermarks import NO_WATERMARK
 from headrace.windows import Window
 
-__all__ = ["FOLD_ROWS", "WindowFeeder", "last_late_pane"]
+__all__ = ["FOLD_BYTES", "FOLD_ROWS", "WindowFeeder", "last_late_pane"]
 
-#: Rows folded at once: enough that many share a key, few enough for the caches.
-FOLD_ROWS = 262_144
+#: Rows folded at once. More of them share a key, and what is left costs more behind the shuffle than here;
+#: but beyond this many, and with about as many keys, grouping itself misses the caches.
+FOLD_ROWS = 524_288
+#: Wide rows are folded earlier.
+FOLD_BYTES = 64 << 20
 
 Integers = npt.NDArray[np.int64]
 
@@ -53,7 +55,7 @@ class WindowFeeder(Feeder):
             yield LATE, rows.filter(late)
             rows, panes = rows.filter(~late), panes[~late]
         self._folder.add(rows, panes)
-        if self._folder.rows >= FOLD_ROWS:
+        if self._folder.rows >= FOLD_ROWS or self._folder.bytes >= FOLD_BYTES:
             self._folded.append(self._folder.fold())
 
     def flush(self) -> Iterator[pa.RecordBatch]:

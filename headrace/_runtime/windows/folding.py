@@ -30,6 +30,7 @@ class Folder:
         self._read = _columns_read(node, layout.folds)
         self._traces = any(fold.traces for fold in layout.folds)
         self.rows = 0
+        self.bytes = 0
         self._batches: list[pa.RecordBatch] = []
         self._panes: list[Integers] = []
         self._timestamps: list[Integers] = []
@@ -42,6 +43,7 @@ class Folder:
         if self._traces:
             self._origins.append((self.rows, rows.origin))
         self._batches.append(rows.batch.select(self._read))
+        self.bytes += self._batches[-1].nbytes
         self._panes.append(panes)
         assert rows.timestamps is not None
         self._timestamps.append(rows.timestamps)
@@ -52,7 +54,7 @@ class Folder:
         columns = {name: _joined(self._batches, i) for i, name in enumerate(self._read)}
         flush = Flush(columns, np.concatenate(self._timestamps), self._origins)
         panes = np.concatenate(self._panes)
-        self.rows = 0
+        self.rows = self.bytes = 0
         self._batches, self._panes, self._timestamps, self._origins = [], [], [], []
         return self._fold(flush, panes)
 

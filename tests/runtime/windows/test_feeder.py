@@ -66,6 +66,14 @@ def test_rows_are_folded_when_there_are_enough(monkeypatch: pytest.MonkeyPatch) 
     assert counts == [[6], [3]]
 
 
+def test_wide_rows_are_folded_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeder_module, "FOLD_BYTES", 100)
+    feeder = WindowFeeder(window_node(Window(4, 4), 0, {"first": agg.first("text")}))
+    for size in (1, 200, 1):
+        list(feeder.feed(timed_rows(SCHEMA, [(1, row("a", text="x" * size))]), NO_WATERMARK))
+    assert len(list(feeder.flush())) == 2
+
+
 def test_rows_without_timestamps_are_refused() -> None:
     feeder = WindowFeeder(window_node(Window(4, 4), 0, COUNT))
     with pytest.raises(EngineError, match="per-key"):
