@@ -26,29 +26,34 @@ EVENTS = pa.schema(
 )
 
 
-class Discard(Sink, Stager, Publisher):
+class Discard(Sink, Publisher):
     """Takes rows and forgets them, like Flink's blackhole."""
 
     def stager(self, context: SinkContext, epoch: int, task: str) -> Stager:
-        """Itself: there is nothing to keep."""
-        return self
+        """Counts, because the ledger wants to know where rows went."""
+        return _Forgetting(context.uid)
 
     def publisher(self, context: SinkContext) -> Publisher:
         """Itself: there is nothing to show."""
         return self
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Forget the rows."""
-
-    def close(self) -> Sequence[Receipt]:  # type: ignore[override]
-        """Nothing was staged."""
-        return ()
-
-    def abort(self) -> None:
-        """Nothing was staged."""
-
     def publish(self, epoch: int, receipts: Sequence[Receipt]) -> None:
         """Nothing to show."""
+
+
+class _Forgetting(Stager):
+    def __init__(self, uid: str) -> None:
+        self._uid = uid
+        self._rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._rows += batch.num_rows
+
+    def close(self) -> Sequence[Receipt]:
+        return [Receipt(self._uid, "", self._rows, 0, 0)]
+
+    def abort(self) -> None:
+        pass
 
 
 def main(rows: int, keys: int, event_rate: int, cores: int, sink: str) -> None:

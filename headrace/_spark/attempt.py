@@ -22,18 +22,19 @@ from headrace._commit.faults import Faults
 from headrace._commit.files import make_directory
 from headrace._commit.publisher import Committer
 from headrace._commit.recovery import Recovered, recover
+from headrace._epochs.planner import unread
 from headrace._graph.plan import Plan
 from headrace._plan.settings import RunSettings
 from headrace._plan.signature import describe_change, digest, signature
 from headrace._spark.epochs import EpochRecorder, RecordedEpoch
 from headrace._spark.errors import translate
 from headrace._spark.lease import JvmLease, refuse_if_held
-from headrace._spark.query import start_query
+from headrace._spark.query import logged_offset, start_query
 from headrace._spark.replicas import replica_roots
 from headrace._spark.session import EmbeddedSpark, open_spark
 from headrace._spark.shard_ids import shard_ids
 from headrace._spark.worker import Job, JobSpec, sink_contexts
-from headrace.errors import EngineError
+from headrace.errors import EngineError, InputError
 
 __all__ = ["Attempt", "Signals"]
 
@@ -92,7 +93,9 @@ class Attempt:
         committer = Committer(checkpoint, publishers, faults=job.faults, lease=lease)
         done = False
         try:
-            if not recovered.finished:
+            if recovered.finished:
+                _refuse_new_input(job, recovered.durable)
+            else:
                 self._query(spark, job, checkpoint, committer, recovered)
             done = True
         finally:
@@ -181,6 +184,23 @@ class Attempt:
     def _note(self, recorded: RecordedEpoch) -> None:
         self._last = recorded
         self._signals.recorded(recorded)
+
+
+def _refuse_new_input(job: Job, epoch: int) -> None:
+    """A finished job has fired its last windows; rows that came since can have no place in them."""
+    spans = {}
+    for uid, node in job.plan.sources.items():
+        make_directory(job.sources[uid])
+        enumerator = node.source.enumerator(job.sources[uid])
+        spans[uid] = enumerator.spans()
+        enumerator.close()
+    new = unread(logged_offset(job, epoch), spans)
+    if new:
+        told = ", ".join(f"'{uid}' has {count:,} new positions" for uid, count in new.items())
+        raise InputError(
+            f"The job {job.plan.job!r} is finished (its input had ended or it was drained), but source "
+            f"{told}. Start it with a new checkpoint to process everything again."
+        )
 
 
 def _spec(

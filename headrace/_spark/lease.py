@@ -18,8 +18,8 @@ from headrace.errors import CheckpointInUse
 
 __all__ = ["JvmLease", "refuse_if_held"]
 
-#: A JVM whose driver was killed ends within this time.
-_PATIENCE_S = 10.0
+#: A JVM whose driver was killed ends well within this time.
+_PATIENCE_S = 5.0
 
 
 def refuse_if_held(path: Path, patience_s: float = _PATIENCE_S) -> None:

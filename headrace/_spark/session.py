@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -113,6 +114,13 @@ def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark
         gateway = launch_gateway(conf, popen_kwargs=out)  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001
     forkless = home.compile_classes(gateway)
+    if not forkless:
+        warnings.warn(
+            "Headrace could not compile its file system for Spark; jobs run all the same, but every "
+            "epoch starts about a hundred child processes and takes twice as long.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     builder = SparkSession.builder.config(conf=conf)
     if forkless:
         builder = builder.config("spark.hadoop.fs.file.impl", home.FILE_SYSTEM)
