@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pyspark
 
-__all__ = ["FILE_SYSTEM", "bytecode", "classes", "compile_classes", "spark_home"]
+__all__ = ["FILE_SYSTEM", "archive", "bytecode", "class_path", "compile_classes", "spark_home"]
 
 FILE_SYSTEM = "headrace.ForklessFileSystem"
 _SOURCE = Path(__file__).with_name("ForklessFileSystem.java")
@@ -23,9 +24,8 @@ _SOURCE = Path(__file__).with_name("ForklessFileSystem.java")
 
 def spark_home() -> Path:
     """The linked home; made on the first call and left as it is afterwards."""
-    real = Path(os.environ.get("HEADRACE_SPARK_HOME") or Path(pyspark.__file__).parent)
-    mark = hashlib.sha256(f"{real}{pyspark.__version__}".encode()).hexdigest()[:12]
-    home = _cache() / f"spark-{mark}"
+    real = Path(pyspark.__file__).parent
+    home = _cache() / f"spark-{_mark()}"
     if not home.exists():
         draft = Path(tempfile.mkdtemp(dir=_cache()))
         for name in ("bin", "jars"):
@@ -39,32 +39,51 @@ def bytecode() -> Path:
     return _cache() / "bytecode"
 
 
-def classes() -> Path:
-    """The directory of our compiled classes; it is on Spark's class path and may still be empty."""
-    mark = hashlib.sha256(_SOURCE.read_bytes() + pyspark.__version__.encode()).hexdigest()[:12]
-    path = _cache() / f"classes-{mark}"
-    path.mkdir(exist_ok=True)
-    return path
+def class_path() -> Path:
+    """Our classes for Spark: a jar, or at a user's first start the directory that they are compiled into."""
+    jar = _jar()
+    if jar.exists():
+        return jar
+    directory = jar.with_suffix("")
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
+def archive() -> Path:
+    """Where `headrace._spark.archive` puts the classes that a start loads; absent until it is run."""
+    return _cache() / f"archive-{_mark()}.jsa"
 
 
 def compile_classes(gateway: Any) -> bool:
-    """Compile what `classes()` lacks; False if this Spark cannot, which costs speed and nothing else."""
-    target = classes()
-    package = target / "headrace"
-    if package.exists():
+    """Compile what is not compiled yet; False if this Spark cannot, which costs speed and nothing else."""
+    jar = _jar()
+    if jar.exists():
         return True
-    draft = Path(tempfile.mkdtemp(dir=_cache()))
+    directory = jar.with_suffix("")
     try:
         jvm = gateway.jvm
         compiler = jvm.org.codehaus.janino.CompilerFactory().newCompiler()
-        compiler.setDestinationDirectory(jvm.java.io.File(str(draft)), False)
+        compiler.setDestinationDirectory(jvm.java.io.File(str(directory)), False)
         files = gateway.new_array(jvm.java.io.File, 1)
         files[0] = jvm.java.io.File(str(_SOURCE))
         compiler.compile(files)
     except Exception:  # noqa: BLE001 - any compiler trouble has the same remedy: go on without
         return False
-    _place(draft / "headrace", package)
-    return package.exists()
+    draft = Path(tempfile.mkdtemp(dir=_cache())) / jar.name
+    with zipfile.ZipFile(draft, "w") as file:
+        for path in sorted(directory.rglob("*.class")):
+            file.write(path, path.relative_to(directory))
+    _place(draft, jar)
+    return True
+
+
+def _jar() -> Path:
+    return _cache() / f"classes-{_mark()}.jar"
+
+
+def _mark() -> str:
+    content = _SOURCE.read_bytes() + f"{pyspark.__file__}{pyspark.__version__}".encode()
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def _cache() -> Path:

@@ -19,7 +19,7 @@ from headrace._spark.java import check_java
 from headrace._spark.settings import check_session, launch_settings
 from headrace.errors import SetupError
 
-__all__ = ["EmbeddedSpark", "embedded_master", "is_alive", "open_spark"]
+__all__ = ["EmbeddedSpark", "close_spark", "embedded_master", "is_alive", "open_spark"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def open_spark(
     name: str, *, master: str | None, session: SparkSession | None, log: Path, verbose: bool
 ) -> EmbeddedSpark:
     """The user's session if there is a living one that fits, else one of our own."""
-    global _embedded  # noqa: PLW0603 - a process has one JVM, whatever we would like
+    global _embedded
     alive = is_alive()
     if session is not None and not alive:
         raise SetupError("The Spark session given to the environment has ended; make a new one.")
@@ -158,7 +158,15 @@ def _memory_mb() -> int:
     return max(1024, min(4096, total // 4))
 
 
-def _end_jvm() -> None:
+def close_spark(patience_s: float = 10.0) -> None:
+    """End the session that we started, and its JVM."""
+    if _embedded is not None:
+        with contextlib.suppress(Exception):
+            _embedded.session.stop()
+    _end_jvm(patience_s)
+
+
+def _end_jvm(patience_s: float = 10.0) -> None:
     """Forget a dead or stopped JVM so that the next session starts its own."""
     gateway = SparkContext._gateway  # noqa: SLF001
     if gateway is None:
@@ -169,7 +177,7 @@ def _end_jvm() -> None:
     if process is not None:
         with contextlib.suppress(Exception):
             process.stdin.close()
-            process.wait(timeout=10)
+            process.wait(timeout=patience_s)
         if process.poll() is None:
             process.kill()
             process.wait()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from headrace._spark import home
 from headrace.errors import SetupError
 
-__all__ = ["STATIC", "check_session", "launch_settings", "query_settings"]
+__all__ = ["JAVA_OPTIONS", "STATIC", "check_session", "launch_settings", "query_settings"]
 
 _STATE = "spark.sql.streaming.stateStore"
 
@@ -29,7 +31,10 @@ _EMBEDDED = {
 }
 
 # One tier of compilation: the JVM mostly runs scheduling code once or twice, and Arrow work is not its.
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC -Dlog4j2.configurationFile=file:{log4j}"
+_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
+
+#: More options for the JVM, as one text.
+JAVA_OPTIONS = "HEADRACE_JAVA_OPTIONS"
 
 
 def launch_settings(name: str, master: str, memory_mb: int) -> dict[str, str]:
@@ -38,13 +43,19 @@ def launch_settings(name: str, master: str, memory_mb: int) -> dict[str, str]:
         "spark.master": master,
         "spark.app.name": name,
         "spark.driver.memory": f"{memory_mb}m",
-        "spark.driver.extraClassPath": str(home.classes()),
-        "spark.driver.extraJavaOptions": _JAVA.format(
-            log4j=Path(__file__).with_name("log4j2.properties")
-        ),
+        "spark.driver.extraClassPath": str(home.class_path()),
+        "spark.driver.extraJavaOptions": " ".join(_java_options()),
         **STATIC,
         **_EMBEDDED,
     }
+
+
+def _java_options() -> Iterator[str]:
+    yield from _JAVA
+    yield f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+    if home.archive().exists():
+        yield f"-XX:SharedArchiveFile={home.archive()}"
+    yield os.environ.get(JAVA_OPTIONS, "")
 
 
 def query_settings(shards: int, *, forkless: bool) -> dict[str, str]:
