@@ -21,6 +21,7 @@ __all__ = ["FIRST_LIMIT", "TARGET_US", "Facts"]
 FIRST_LIMIT = 50_000
 #: Below it an epoch of a job that is behind wastes time on what every epoch costs.
 TARGET_US = 1_000_000
+_SHORT_US = 3 * TARGET_US // 4
 _LONGEST_US = 3 * TARGET_US
 _LEAST_LIMIT = 10_000
 #: Beyond any `Epochs.max_rows` that makes sense; keeps the product finite.
@@ -103,7 +104,9 @@ def _steer(limit: int, rows: int, duration_us: int | None) -> int:
     if duration_us > _LONGEST_US and rows > 0:
         return max(_LEAST_LIMIT, min(limit, rows) // 2)
     if duration_us < TARGET_US and rows >= limit * 0.9:
-        return min(int(limit * min(TARGET_US / duration_us, 4.0)), _GREATEST_LIMIT)
+        # Much of a short epoch is what every epoch costs, so more rows take less than in proportion.
+        growth = min(2 * TARGET_US / duration_us, 4.0) if duration_us < _SHORT_US else 1.0
+        return min(int(limit * growth), _GREATEST_LIMIT)
     return limit
 
 

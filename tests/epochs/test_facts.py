@@ -26,7 +26,7 @@ def test_facts_that_are_not_ours_are_damage() -> None:
 
 
 def test_a_full_and_fast_epoch_lets_the_next_be_larger() -> None:
-    assert after(Facts(), FIRST_LIMIT, 500_000).limit == 2 * FIRST_LIMIT
+    assert after(Facts(), FIRST_LIMIT, 500_000).limit == 4 * FIRST_LIMIT
     assert after(Facts(), FIRST_LIMIT, 1).limit == 4 * FIRST_LIMIT
 
 

@@ -35,6 +35,8 @@ MAX_CHUNK_BYTES = 16 * 2**20
 _SLICE_BYTES = 15 * 2**20
 _MAGIC = b"HRC1"
 _HEAD = struct.Struct("<4sII")
+# Buckets and flags repeat, counts are small, and every byte crosses a socket and is written to a disk.
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class ChunkStore(Protocol):
@@ -146,6 +148,6 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _stream(batch: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
         writer.write_batch(batch)
     return sink.getvalue()
