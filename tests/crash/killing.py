@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,17 +60,15 @@ def end_group(process: subprocess.Popen[str]) -> None:
 
 def jvm_of(process: subprocess.Popen[str]) -> int | None:
     """The Java process of a run, or None while there is none."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     for task in Path(f"/proc/{process.pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for pid in task.read_text().split():
                 if "java" in Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace"):
                     return int(pid)
-    del children
     return None
 
 
-def wait_until(condition, patience_s: float = 120.0) -> bool:  # type: ignore[no-untyped-def]
+def wait_until(condition: Callable[[], bool], patience_s: float = 120.0) -> bool:
     """Poll; False if it never came true."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
