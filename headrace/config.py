@@ -42,7 +42,7 @@ class Epochs:
 
     Without settings the size follows the backlog: small epochs when the job has caught up, large ones up
     to `max_rows` and `max_bytes` when it is behind. `rows` fixes the cuts instead: exactly so many rows a
-    source and epoch. `min_interval` keeps epochs apart in wall-clock time.
+    source and epoch, or one file of a source of files. `min_interval` keeps epochs apart in wall-clock time.
 
     >>> Epochs(min_interval=timedelta(seconds=1)).min_interval_us
     1000000
@@ -50,7 +50,7 @@ class Epochs:
 
     rows: int | None = None
     min_interval: timedelta | None = None
-    max_rows: int = 1_000_000
+    max_rows: int = 4_000_000
     max_bytes: int = 256 * 2**20
 
     def __post_init__(self) -> None:
