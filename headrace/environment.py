@@ -44,8 +44,15 @@ class Environment:
     """A job: its name, where its checkpoint lies, and how it is run.
 
     `shards` is how many parts the state has: the cores at the first start, afterwards what the checkpoint
-    says. `epochs` says how the input is cut, `restart` what happens after a failure. `master` is a Spark
-    master and `session` a Spark session of yours; without them Spark is started on this machine.
+    says. `epochs` says how the input is cut, `restart` what happens after a failure. `master` is a local
+    Spark master and `session` a Spark session of yours; without them Spark is started on this machine with
+    all cores. `verbose` shows what Spark prints instead of keeping it in the checkpoint's `spark.log`.
+
+    >>> from headrace.connectors.memory import MemorySink, MemorySource
+    >>> env = Environment("copy", checkpoint="state/copy")
+    >>> env.from_source(MemorySource([{"n": 1}]), uid="rows").sink_to(MemorySink(), uid="copied")
+    >>> env.explain().splitlines()[0]
+    "job 'copy': 1 stage, 0 shuffles"
     """
 
     def __init__(
@@ -134,14 +141,18 @@ class Environment:
         )
 
     def execute(self) -> Summary:
-        """Run the job to its end: bounded input is exhausted, or it is stopped. Blocks."""
+        """Run the job to its end: bounded input is exhausted, or it is stopped. Blocks; raises what it failed with.
+
+        SIGINT and SIGTERM stop it behind the epoch at hand, a second one aborts it. On a terminal a line
+        shows how far it is; the summary is printed to standard error and returned.
+        """
         plan, settings = self._ready()
         from headrace._jobs.launch import run_job
 
         return run_job(plan, settings)
 
     def start(self) -> JobHandle:
-        """Run the job in the background."""
+        """Run the job in the background, in a thread of this process that ends with it."""
         plan, settings = self._ready()
         from headrace._jobs.launch import start_job
 

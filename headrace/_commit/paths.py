@@ -4,6 +4,7 @@ job.json                         who the checkpoint belongs to, its incarnation 
 lease                            locked by the run that may write
 fence                            the number of the last start
 control.json                     what the planner is asked to do: run, stop or drain
+stopped                          the planner has seen that it is to stop
 manifests/<epoch>-<fence>.json   what an epoch did
 published.json                   how far each sink is
 sources/<uid>/                   a source's own durable notes

@@ -7,7 +7,8 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "name", ["aggregates", "config", "expressions", "functions", "schema", "watermarks", "windows"]
+    "name",
+    "aggregates config environment expressions functions schema watermarks windows".split(),
 )
 def test_examples_show_what_they_say(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"headrace.{name}")).failed == 0

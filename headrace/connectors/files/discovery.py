@@ -2,9 +2,9 @@
 
     <directory>/files.log      one line a file: checksum, {"path", "size", "mtime_ns"}
 
-The first line is a random name of the log itself; the number of any other is the file's position for
-ever. A line is durable before its position is told to
-anybody, so a replay finds the same file under the same number, or learns that it changed.
+The first line is a random name of the log itself; the number of any other is the file's position for ever.
+A line is durable before its position is told to anybody, so a replay finds the same file under the same
+number, or learns that it changed.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Exactly-once files: staged in the workers under a hidden directory, shown by a rename.
 
-Readers see only whole files, and an epoch's files appear together once the epoch is durable: one for
-each task that had rows, or one for several epochs with `roll_interval`.
+Readers see only whole files. Those of an epoch appear once the epoch is durable, one right behind the other:
+one for each task that had rows, or one for several epochs with `roll_interval`.
 """
 
 import contextlib
