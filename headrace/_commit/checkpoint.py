@@ -100,10 +100,6 @@ class Checkpoint:
         """The fences of each epoch that has a manifest."""
         return list_manifests(self.layout)
 
-    def durable(self) -> int:
-        """The last durable epoch, -1 if there is none."""
-        return durable_epoch(self.layout)
-
     def progress(self) -> published.Progress:
         """How far each sink is."""
         return published.read_progress(self.layout)

@@ -34,11 +34,6 @@ class Progress:
         """The last epoch that every sink has shown."""
         return min(self.shown.values(), default=self.durable)
 
-    @property
-    def lowest_settled(self) -> int:
-        """The last epoch that no sink needs."""
-        return min(self.settled.values(), default=self.durable)
-
     def to_json(self) -> dict[str, Json]:
         return {
             "shown": dict(self.shown),

@@ -21,7 +21,6 @@ from headrace.errors import CheckpointDamaged
 __all__ = [
     "BUCKET",
     "HASHES",
-    "MAX_CHUNK_BYTES",
     "REMOVED",
     "ChunkStore",
     "MemoryChunkStore",
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 BUCKET, HASHES, REMOVED = "bucket", "hash", "removed"
-MAX_CHUNK_BYTES = 16 * 2**20
+#: Of rows in memory: with what Arrow adds, a chunk stays below 16 MB.
 _SLICE_BYTES = 15 * 2**20
 _MAGIC = b"HRC1"
 _HEAD = struct.Struct("<4sII")

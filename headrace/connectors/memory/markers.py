@@ -1,11 +1,10 @@
 """Marks between the rows of a memory source: end the epoch here, or fail here."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from headrace.errors import BuildError
 
-__all__ = ["Cut", "Fail", "Marker"]
+__all__ = ["Cut", "Fail"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +23,3 @@ class Fail:
         """Refuse a failure that never happens."""
         if self.times < 1:
             raise BuildError(f"a failure must happen at least once, not {self.times} times")
-
-
-Marker: TypeAlias = Cut | Fail
