@@ -103,9 +103,7 @@ class Source(ABC):
         """Start to look for positions. `directory` is durable and this source's alone."""
 
     @abstractmethod
-    def read(
-        self, partition: str, start: int, end: int, directory: Path
-    ) -> Iterator[SourceBatch]:
+    def read(self, partition: str, start: int, end: int, directory: Path) -> Iterator[SourceBatch]:
         """The rows of `[start, end)`, the same ones every time, a few ten thousand to a batch."""
 
 

@@ -21,7 +21,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job that was stopped cleanly in the middle."""
     root = tmp_path_factory.mktemp("stopped")
     process = launch(root)
-    assert wait_until(lambda: (root / "state/spark/commits/2").exists())
+    assert wait_until((root / "state/spark/commits/2").exists)
     process.send_signal(signal.SIGTERM)
     ended = finish(process)
     assert ended.code == 0, ended.said
@@ -109,7 +109,7 @@ def test_deleted_checkpoint_gives_all_rows_again(tmp_path: Path) -> None:
 
 def test_suspended_holder_keeps_its_checkpoint(tmp_path: Path) -> None:
     holder = launch(tmp_path)
-    assert wait_until(lambda: (tmp_path / "state/spark/commits/1").exists())
+    assert wait_until((tmp_path / "state/spark/commits/1").exists)
     jvm = jvm_of(holder)
     assert jvm is not None
     os.kill(jvm, signal.SIGSTOP)

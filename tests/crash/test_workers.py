@@ -18,19 +18,25 @@ pytestmark = pytest.mark.crash
 
 def workers() -> list[int]:
     """The Python workers that run tasks now: forked from Spark's daemon."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+    )
     rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
-    daemons = {pid for pid, _, args in rows if "pyspark.daemon" in args and "pyspark.worker" in args}
-    return [int(pid) for pid, parent, args in rows if parent in daemons and "pyspark.daemon" in args]
+    daemons = {
+        pid for pid, _, args in rows if "pyspark.daemon" in args and "pyspark.worker" in args
+    }
+    return [
+        int(pid) for pid, parent, args in rows if parent in daemons and "pyspark.daemon" in args
+    ]
 
 
 def test_killed_worker_is_replaced_and_its_task_run_again(tmp_path: Path) -> None:
     process = launch(tmp_path)
     commits = tmp_path / "state/spark/commits"
-    assert wait_until(lambda: (commits / "1").exists())
+    assert wait_until((commits / "1").exists)
     killed = 0
     for epoch in (2, 4, 6):
-        assert wait_until(lambda: (commits / str(epoch)).exists())  # noqa: B023
+        assert wait_until((commits / str(epoch)).exists)
         for pid in workers()[:1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -46,7 +46,7 @@ def test_missing_java_is_refused_with_the_command(
 
 def test_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    with pytest.raises(SetupError, match="JAVA_HOME is .*gone and has no bin/java"):
+    with pytest.raises(SetupError, match=r"JAVA_HOME is .*gone and has no bin/java"):
         check_java()
 
 

@@ -17,7 +17,9 @@ def session(master: str, **conf: str) -> Any:
     return SimpleNamespace(
         sparkContext=SimpleNamespace(
             master=master,
-            getConf=lambda: SimpleNamespace(get=lambda key, default=None: settings.get(key, default)),
+            getConf=lambda: SimpleNamespace(
+                get=lambda key, default=None: settings.get(key, default)
+            ),
         )
     )
 
@@ -28,7 +30,9 @@ def test_fitting_session_is_taken() -> None:
 
 def test_everything_that_does_not_fit_is_listed() -> None:
     with pytest.raises(SetupError) as caught:
-        check_session(session("local[2]", spark_python_worker_reuse="false", spark_speculation="true"))
+        check_session(
+            session("local[2]", spark_python_worker_reuse="false", spark_speculation="true")
+        )
     text = str(caught.value)
     assert "spark.python.worker.reuse is false, set it to true" in text
     assert "spark.speculation is true, set it to false" in text
@@ -41,7 +45,8 @@ def test_session_on_a_cluster_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "used"), [("local", "local[1,4]"), ("local[3]", "local[3,4]"), ("local[2,1]", "local[2,1]")]
+    ("given", "used"),
+    [("local", "local[1,4]"), ("local[3]", "local[3,4]"), ("local[2,1]", "local[2,1]")],
 )
 def test_local_master_may_retry_tasks(given: str, used: str) -> None:
     assert _local(given) == used
@@ -56,7 +61,9 @@ def test_our_error_survives_the_way_through_spark() -> None:
 
 
 def test_foreign_error_keeps_its_last_python_line_only() -> None:
-    text = "Py4JJavaError: o1\nTraceback (most recent call last):\nKeyError: 'price'\n\tat org.apache"
+    text = (
+        "Py4JJavaError: o1\nTraceback (most recent call last):\nKeyError: 'price'\n\tat org.apache"
+    )
     told = translate(RuntimeError(text), None)
     assert type(told) is EngineError
     assert str(told) == "Spark failed: KeyError: 'price'"
