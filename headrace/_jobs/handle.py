@@ -22,7 +22,12 @@ _LOOK_S = 0.2
 
 
 class JobHandle:
-    """A job that runs in the background. All methods may be called from any thread."""
+    """A job that runs in the background. All methods may be called from any thread.
+
+    job = env.start()
+    job.await_epoch(10, timeout=timedelta(minutes=1))
+    job.stop(drain=True)
+    """
 
     def __init__(
         self,
@@ -91,7 +96,10 @@ class JobHandle:
         )
 
     def await_epoch(self, epoch: int, timeout: float | timedelta | None = None) -> bool:
-        """Wait until an epoch is recorded. False if the time runs out or the job ends before it."""
+        """Wait until an epoch is recorded: its output is staged, and published a moment later.
+
+        False if the time runs out or the job ends before it; raises what the job failed with.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self.epoch >= epoch or self._done, _seconds(timeout))
             if self._exception is not None and self.epoch < epoch:
@@ -99,15 +107,16 @@ class JobHandle:
             return self.epoch >= epoch
 
     def stop(self, *, drain: bool = False, timeout: float | timedelta | None = None) -> Summary:
-        """End the job between two epochs, with everything published.
+        """End the job between two epochs, with everything published, and wait for that as `wait` does.
 
-        `drain` sends the final watermark first: all windows fire and the job counts as finished.
+        The next start goes on from there. `drain` reads nothing more but sends the final watermark first:
+        all windows fire and the job counts as finished.
         """
         (self._signals.drain if drain else self._signals.stop).set()
         return self.wait(timeout)
 
     def abort(self) -> None:
-        """End the job now. Nothing is lost: the next start goes on behind the last durable epoch."""
+        """End the job now; `wait` then raises. The next start goes on behind the last durable epoch."""
         self._signals.abort.set()
 
     def request_stop(self) -> None:
@@ -115,7 +124,7 @@ class JobHandle:
         self._signals.stop.set()
 
     def wait(self, timeout: float | timedelta | None = None) -> Summary:
-        """Wait for the end; raises what the job failed with."""
+        """Wait for the end. Raises what the job failed with, or `TimeoutError` if it still runs."""
         deadline = None if timeout is None else time.monotonic() + (_seconds(timeout) or 0.0)
         with self._changed:
             while not self._done:
