@@ -179,7 +179,7 @@ def test_an_epoch_never_crosses_a_cut() -> None:
 
 
 def test_without_exact_rows_the_first_epoch_is_small_and_later_ones_grow() -> None:
-    sizes = [b - a for a, b in cuts(run({"s": {"0": replace(DONE, end=5_000_000)}}, settings()))]
+    sizes = [b - a for a, b in cuts(run({"s": {"0": replace(DONE, end=20_000_000)}}, settings()))]
     assert sizes[0] == FIRST_LIMIT
     assert sizes[1] > 2 * FIRST_LIMIT
     assert max(sizes) == Epochs().max_rows
