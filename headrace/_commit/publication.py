@@ -15,7 +15,7 @@ from headrace._commit.manifest import Manifest
 from headrace._commit.protocol import retire
 from headrace._commit.published import Progress, write_progress
 from headrace.endpoints import Publisher
-from headrace.errors import CheckpointInUse
+from headrace.errors import EngineError
 
 __all__ = ["Publication"]
 
@@ -105,8 +105,9 @@ class Publication:
 
     def _check_lease(self) -> None:
         if not self._held():
-            raise CheckpointInUse(
-                f"this run has lost the lease of {self._checkpoint.layout.root}; it publishes nothing more"
+            # Most often its JVM died. If another run has it, the next attempt to take it says so.
+            raise EngineError(
+                f"the lease of {self._checkpoint.layout.root} was lost; this run publishes nothing more"
             )
 
     def _retire(self) -> None:
