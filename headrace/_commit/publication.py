@@ -79,8 +79,10 @@ class Publication:
 
     def tidy(self) -> None:
         """Remove staged data that nobody will ask for: of failed attempts, and of settled epochs."""
+        # An epoch that has a manifest may become durable at any moment, published by this run or not.
+        newest = max(self._checkpoint.durable(), *self._checkpoint.manifests(), -1)
         for sink, publisher in self._publishers.items():
-            publisher.discard(frozenset(range(self._settled[sink] + 1, self._durable + 1)))
+            publisher.discard(frozenset(range(self._settled[sink] + 1, newest + 1)))
 
     def note(self, epoch: int) -> None:
         """Write down how far every sink is, now that `epoch` is durable and handed to all of them."""

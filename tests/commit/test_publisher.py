@@ -8,7 +8,8 @@ from headrace._commit import publisher as module
 from headrace._commit.checkpoint import Checkpoint
 from headrace._commit.faults import Faults
 from headrace._commit.files import write_durably
-from headrace._commit.manifest import Manifest
+from headrace._commit.manifest import Manifest, write_manifest
+from headrace._commit.publication import Publication
 from headrace._commit.publisher import Committer
 from headrace._commit.recovery import recover
 from headrace.endpoints import Publisher, Receipt
@@ -209,6 +210,24 @@ def test_a_run_that_ends_well_leaves_only_what_a_later_run_will_ask_for(
     assert committer.wait_published(2, WAIT_S)
     committer.close(flush=True)
     assert kept == [frozenset({1, 2})]
+
+
+def test_an_epoch_that_becomes_durable_while_a_run_ends_keeps_what_is_staged(
+    checkpoint: Checkpoint,
+) -> None:
+    sink = Journal([], "a")
+    kept: list[frozenset[int]] = []
+    sink.discard = kept.append  # type: ignore[method-assign]
+    publication = Publication(checkpoint, {"a": sink}, faults=Faults())
+    for epoch in range(4):
+        write_manifest(checkpoint.layout, manifest(checkpoint, epoch))
+    commit(checkpoint, 0)
+    publication.publish(manifest(checkpoint, 0))
+    for epoch in (1, 2):
+        commit(checkpoint, epoch)
+    publication.tidy()
+    # Epoch 3 is recorded: its commit may be under way.
+    assert kept == [frozenset({1, 2, 3})]
 
 
 def test_closing_with_a_flush_settles_everything(checkpoint: Checkpoint) -> None:
