@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from headrace._commit.checkpoint import Checkpoint
+from headrace._commit.checkpoint import Checkpoint, durable_epoch
 from headrace._commit.faults import Faults
 from headrace._commit.files import crc_of, remove
 from headrace._commit.manifest import Manifest
@@ -80,7 +80,8 @@ class Publication:
     def tidy(self) -> None:
         """Remove staged data that nobody will ask for: of failed attempts, and of settled epochs."""
         # An epoch that has a manifest may become durable at any moment, published by this run or not.
-        newest = max(self._checkpoint.durable(), *self._checkpoint.manifests(), -1)
+        checkpoint = self._checkpoint
+        newest = max((durable_epoch(checkpoint.layout), *checkpoint.manifests()))
         for sink, publisher in self._publishers.items():
             publisher.discard(frozenset(range(self._settled[sink] + 1, newest + 1)))
 
