@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
@@ -79,11 +78,10 @@ def _watch(job: hr.JobHandle, epochs: int) -> dict[int, dict[str, int]]:
     """What Spark says took how long, in milliseconds, by epoch."""
     durations: dict[int, dict[str, int]] = {}
     job.await_epoch(0)
-    (query,) = SparkSession.builder.getOrCreate().streams.active
     while job.epoch < epochs:
         # Spark keeps the last 20 reports, so looking every 10 epochs misses none.
         job.await_epoch(job.epoch + 10)
-        for progress in query.recentProgress:
+        for progress in job.spark_progress:
             durations[_number(progress)] = dict(progress["durationMs"])
     return durations
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from headrace._commit.manifest import Manifest
 from headrace._commit.recovery import Recovered
@@ -15,6 +17,9 @@ from headrace._plan.settings import RunSettings
 from headrace._spark.attempt import Attempt, Signals
 from headrace._spark.epochs import RecordedEpoch
 from headrace.errors import EngineError, HeadraceError, UserCodeError
+
+if TYPE_CHECKING:
+    from headrace._spark.attempt import StreamingQuery
 
 __all__ = ["JobHandle"]
 
@@ -46,6 +51,7 @@ class JobHandle:
         self._failures = self._user_failures = 0
         self._was_finished = False
         self._exception: HeadraceError | None = None
+        self._query: StreamingQuery | None = None
         self._done = False
         self._began = time.monotonic()
         self._ended = self._began
@@ -54,7 +60,9 @@ class JobHandle:
             threading.Event(),
             threading.Event(),
             self._recovered,
+            self._query_started,
             self._recorded,
+            say,
         )
         self._thread = threading.Thread(target=self._run, name=f"headrace {plan.job}", daemon=True)
         self._thread.start()
@@ -93,6 +101,13 @@ class JobHandle:
             seconds=end - self._began,
             counts=counts,
             was_finished=self._was_finished,
+        )
+
+    @property
+    def spark_progress(self) -> list[dict[str, Any]]:
+        """What Spark reports of the last epochs: durations, state, sources; empty before the first."""
+        return (
+            [] if self._query is None else [json.loads(p.json) for p in self._query.recentProgress]
         )
 
     def await_epoch(self, epoch: int, timeout: float | timedelta | None = None) -> bool:
@@ -160,7 +175,9 @@ class JobHandle:
             if not error.retryable or self._asked_to_end():
                 raise
             self._pause(error, time.monotonic() - began)
-            return self._asked_to_end()
+            if self._asked_to_end():
+                raise
+            return False
         return True
 
     def _pause(self, error: HeadraceError, lasted_s: float) -> None:
@@ -187,6 +204,9 @@ class JobHandle:
             self._manifest = recovered.manifest
             self._was_finished = recovered.finished
             self._changed.notify_all()
+
+    def _query_started(self, query: StreamingQuery) -> None:
+        self._query = query
 
     def _recorded(self, recorded: RecordedEpoch) -> None:
         with self._changed:

@@ -15,7 +15,7 @@ from headrace._epochs.offset import INITIAL, Offset
 from headrace._graph.plan import Plan
 from headrace._plan.laws import edges_of, laws_of
 from headrace._runtime import registry
-from headrace._runtime.audit import audit, counts_of, observed
+from headrace._runtime.audit import audit, counts_of, foreign_state, observed
 from headrace._runtime.report import TaskReport
 from headrace._runtime.state import MemoryChunkStore
 from headrace._runtime.state.log import Manifest
@@ -97,7 +97,9 @@ class Memory:
 
     def _checked(self, plan: Plan, offset: Offset, reports: Sequence[TaskReport]) -> Ledger:
         """The ledger with this epoch in it; every row must be accounted for."""
-        problem = audit(reports, stages=plan.stages, shards=plan.shards, stamps=self.stamps)
+        problem = audit(reports, stages=plan.stages, shards=plan.shards) or foreign_state(
+            reports, self.stamps
+        )
         if problem is not None:
             raise EngineError(f"Epoch {offset.epoch} is not whole: {problem}")
         ledger = self.ledger.add(counts_of(reports))

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from headrace._runtime.report import TaskReport
 
-__all__ = ["Observed", "audit", "counts_of", "observed"]
+__all__ = ["Observed", "audit", "counts_of", "foreign_state", "observed"]
 
 Stamps = Mapping[str, Mapping[str, str]]
 
 
-def audit(reports: Sequence[TaskReport], *, stages: int, shards: int, stamps: Stamps) -> str | None:
-    """What is wrong with the epoch, or None. `stamps` are those that the previous epoch left."""
-    return next(
-        (problem for check in (_missing, _mixed) for problem in check(reports, stages, shards)),
-        None,
-    ) or next(_foreign(reports, stamps), None)
+def audit(reports: Sequence[TaskReport], *, stages: int, shards: int) -> str | None:
+    """What is wrong with the epoch, or None. To run it again may help."""
+    return next(chain(_missing(reports, stages, shards), _mixed(reports)), None)
+
+
+def foreign_state(reports: Sequence[TaskReport], stamps: Stamps) -> str | None:
+    """What is wrong with the state that the epoch began with; `stamps` are those of the last manifest."""
+    return next(_foreign(reports, stamps), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def _missing(reports: Sequence[TaskReport], stages: int, shards: int) -> Iterato
             yield f"stage {stage} has reports of the tasks {tasks}, expected {wanted}"
 
 
-def _mixed(reports: Sequence[TaskReport], stages: int, shards: int) -> Iterator[str]:  # noqa: ARG001
+def _mixed(reports: Sequence[TaskReport]) -> Iterator[str]:
     attempts = {f"{report.stage}/{report.task}": report.attempt for report in reports}
     for report in reports:
         for producer, attempt in report.consumed.items():

@@ -20,6 +20,7 @@ from headrace._commit.checkpoint import Checkpoint, prepare
 from headrace._commit.control import clear_stopped, is_stopped, write_request
 from headrace._commit.faults import Faults
 from headrace._commit.files import make_directory
+from headrace._commit.paths import Layout
 from headrace._commit.publisher import Committer
 from headrace._commit.recovery import Recovered, recover
 from headrace._epochs.planner import unread
@@ -34,9 +35,9 @@ from headrace._spark.replicas import replica_roots
 from headrace._spark.session import EmbeddedSpark, open_spark
 from headrace._spark.shard_ids import shard_ids
 from headrace._spark.worker import Job, JobSpec, sink_contexts
-from headrace.errors import EngineError, InputError
+from headrace.errors import BuildError, EngineError, InputError
 
-__all__ = ["Attempt", "Signals"]
+__all__ = ["Attempt", "Signals", "StreamingQuery"]
 
 _POLL_S = 0.02
 
@@ -49,7 +50,9 @@ class Signals:
     drain: threading.Event
     abort: threading.Event
     recovered: Callable[[Recovered], None]
+    started: Callable[[StreamingQuery], None]
     recorded: Callable[[RecordedEpoch], None]
+    say: Callable[[str], None]
 
 
 class Attempt:
@@ -65,27 +68,33 @@ class Attempt:
         """Raises an error of ours, whatever happened inside."""
         layout = prepare(self._settings.checkpoint)
         refuse_if_held(layout.lease)
+        packed = _pack(self._wanted)
         try:
-            spark = open_spark(
-                self._wanted.job,
-                master=self._settings.master,
-                session=self._settings.session,
-                log=layout.log,
-                verbose=self._settings.verbose,
-            )
-            lease = JvmLease(spark.gateway.jvm)
-            lease.acquire(layout.lease)
-        except Exception as error:
-            raise translate(error, layout.log) from error
+            self._on_spark(layout, packed)
+        except Exception as error:  # noqa: BLE001 - translated, whatever it is
+            if self._signals.abort.is_set():
+                raise EngineError("The job was aborted") from None
+            raise translate(error, layout.log) from None
+
+    def _on_spark(self, layout: Layout, packed: bytes) -> None:
+        spark = open_spark(
+            self._wanted.job,
+            master=self._settings.master,
+            session=self._settings.session,
+            log=layout.log,
+            verbose=self._settings.verbose,
+        )
+        lease = JvmLease(spark.gateway.jvm)
+        lease.acquire(layout.lease)
         try:
-            self._leased(spark, lease)
+            self._leased(spark, lease, packed)
         finally:
             lease.release()
 
-    def _leased(self, spark: EmbeddedSpark, lease: JvmLease) -> None:
+    def _leased(self, spark: EmbeddedSpark, lease: JvmLease, packed: bytes) -> None:
         checkpoint = self._open()
         plan = replace(self._wanted, shards=checkpoint.shards)
-        job = Job(_spec(plan, self._settings, checkpoint, spark), plan)
+        job = Job(_spec(packed, self._settings, checkpoint, spark), plan)
         contexts = sink_contexts(plan, checkpoint.layout, checkpoint.incarnation)
         publishers = {uid: node.sink.publisher(contexts[uid]) for uid, node in plan.sinks.items()}
         recovered = recover(checkpoint, publishers, faults=job.faults, held=lease.held)
@@ -125,8 +134,9 @@ class Attempt:
     ) -> None:
         layout = checkpoint.layout
         if recovered.durable < 0:
-            # Spark refuses to run epoch 0 again over the state that its first attempt left.
-            shutil.rmtree(layout.spark / "state", ignore_errors=True)
+            # Spark refuses to run epoch 0 over what an attempt that died in it left behind.
+            logged = layout.offset(0).exists()
+            shutil.rmtree(layout.spark / "state" if logged else layout.spark, ignore_errors=True)
         for directory in job.sources.values():
             make_directory(directory)
         clear_stopped(layout)
@@ -141,36 +151,41 @@ class Attempt:
         )
         try:
             query = start_query(spark, job, recorder)
+            self._signals.started(query)
             try:
-                self._watch(query, job, committer, recorder)
+                self._watch(query, job, committer)
             finally:
                 with contextlib.suppress(Exception):
                     query.stop()
-        except Exception as error:  # noqa: BLE001 - translated, whatever it is
-            cause = recorder.error or committer.error or error
-            raise translate(cause, spark.log) from cause
+        except Exception as error:
+            # What Spark says is what our code raised inside it, wrapped more than once.
+            cause = recorder.error or committer.error
+            if cause is None:
+                raise
+            raise cause from error
 
-    def _watch(
-        self, query: StreamingQuery, job: Job, committer: Committer, recorder: EpochRecorder
-    ) -> None:
+    def _watch(self, query: StreamingQuery, job: Job, committer: Committer) -> None:
         """Until the final epoch is shown, a stop is complete, or something fails."""
-        asked = "run"
+        asked, told = "run", None
         while True:
             if self._signals.abort.is_set():
                 raise EngineError("The job was aborted")
             if committer.error is not None:
                 raise committer.error
-            last = self._last
-            if last is not None and last.manifest.finished and recorder.error is None:
-                if committer.wait_published(last.manifest.epoch, _POLL_S):
-                    return
-            elif query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
+            if query.awaitTermination(_POLL_S):  # type: ignore[arg-type]
                 raise EngineError("Spark ended the query by itself")
+            if committer.problem is not None and str(committer.problem) != told:
+                told = str(committer.problem)
+                self._signals.say(f"a sink is away, its epochs wait: {told}")
             asked = self._ask(job, asked)
             if asked == "stop" and is_stopped(job.layout):
-                epoch = -1 if last is None else last.manifest.epoch
-                if committer.wait_published(epoch, _POLL_S):
-                    return
+                over = True
+            else:
+                over = self._last is not None and self._last.manifest.finished
+            # Read behind the answer: what is recorded now is the last epoch there will be.
+            epoch = -1 if self._last is None else self._last.manifest.epoch
+            if over and committer.wait_published(epoch, _POLL_S):
+                return
 
     def _ask(self, job: Job, asked: str) -> str:
         if asked == "run" and self._signals.drain.is_set():
@@ -203,17 +218,30 @@ def _refuse_new_input(job: Job, epoch: int) -> None:
         )
 
 
+def _pack(plan: Plan) -> bytes:
+    """The plan as bytes, or a sentence about what in it cannot travel to the workers."""
+    try:
+        packed: bytes = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise BuildError(
+            f"The job {plan.job!r} cannot be sent to the workers, because something that its functions, "
+            f"sources or sinks hold cannot be pickled: {error}. Open connections, files and locks inside "
+            "the function instead."
+        ) from error
+    return packed
+
+
 def _spec(
-    plan: Plan, settings: RunSettings, checkpoint: Checkpoint, spark: EmbeddedSpark
+    packed: bytes, settings: RunSettings, checkpoint: Checkpoint, spark: EmbeddedSpark
 ) -> JobSpec:
     return JobSpec(
-        plan=cloudpickle.dumps(plan),  # type: ignore[no-untyped-call]
+        plan=packed,
         digest=os.urandom(8).hex(),
         root=str(checkpoint.layout.root),
         incarnation=checkpoint.incarnation,
         fence=checkpoint.fence,
         epochs=settings.epochs,
-        shard_ids=shard_ids(plan.shards),
+        shard_ids=shard_ids(checkpoint.shards),
         replicas=replica_roots(checkpoint.incarnation),
         faults=_fault_wish(spark),
     )

@@ -14,11 +14,11 @@ from headrace._commit.publisher import Committer
 from headrace._epochs.facts import Facts
 from headrace._epochs.offset import Offset
 from headrace._plan.laws import edges_of, laws_of
-from headrace._runtime.audit import audit, counts_of, observed
+from headrace._runtime.audit import audit, counts_of, foreign_state, observed
 from headrace._runtime.report import TaskReport
 from headrace._spark.query import logged_offset
 from headrace._spark.worker import Job
-from headrace.errors import EngineError
+from headrace.errors import CheckpointDamaged, EngineError
 
 __all__ = ["EpochRecorder", "RecordedEpoch"]
 
@@ -77,18 +77,21 @@ class EpochRecorder:
 
     def _check(self, epoch: int, reports: list[TaskReport]) -> None:
         plan = self._job.plan
-        stamps = self._previous.stamps if self._previous else {}
-        problem = audit(reports, stages=plan.stages, shards=plan.shards, stamps=stamps)
+        problem = audit(reports, stages=plan.stages, shards=plan.shards)
         if problem:
             raise EngineError(f"Epoch {epoch} is run again, because {problem}")
+        foreign = foreign_state(reports, self._previous.stamps if self._previous else {})
+        if foreign:
+            raise CheckpointDamaged(f"checkpoint {self._job.layout.root}: {foreign}")
 
     def _balance(self, epoch: int, reports: list[TaskReport]) -> Ledger:
         plan = self._job.plan
-        ledger = Ledger(self._previous.counts if self._previous else {}).add(counts_of(reports))
-        problems = ledger.problems(laws_of(plan), edges_of(plan))
+        counts = counts_of(reports)
+        # Of this epoch alone: in an earlier run the steps between may have been others.
+        problems = Ledger().add(counts).problems(laws_of(plan), edges_of(plan))
         if problems:
             raise EngineError(f"Epoch {epoch} does not add up: {'; '.join(problems)}")
-        return ledger
+        return Ledger(self._previous.counts if self._previous else {}).add(counts)
 
     def _manifest(self, offset: Offset, reports: list[TaskReport], elapsed_us: int) -> Manifest:
         layout = self._checkpoint.layout

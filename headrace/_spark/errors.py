@@ -20,6 +20,14 @@ __all__ = ["carried", "translate"]
 _OPEN, _CLOSE = "<headrace-error ", " headrace-error>"
 _CARRIED = re.compile(re.escape(_OPEN) + r"(\{.*?\})" + re.escape(_CLOSE), re.DOTALL)
 _LONGEST = 2_000
+_GONE = "its Java process has ended"
+_SIGNS_OF_DEATH = (
+    _GONE,
+    "Answer from Java side is empty",
+    "Connection refused",
+    "Error while receiving",
+)
+_PYTHON_ERROR = re.compile(r"(?!py4j|Py4J|pyspark\.)[A-Za-z_.]*(Error|Exception|Interrupt)\b.*:")
 
 
 class CarriedError(RuntimeError):
@@ -37,10 +45,10 @@ def carried() -> Iterator[None]:
 
 
 def translate(error: BaseException, log: Path | None) -> HeadraceError:
-    """The error that a user should see."""
+    """The error that a user should see; what Spark said goes to the log."""
     if isinstance(error, HeadraceError):
         return error
-    text = str(error)
+    text = _text(error)
     found = _CARRIED.search(text)
     if found:
         # Java escapes nothing, but a Python repr inside the text may have doubled the backslashes.
@@ -48,8 +56,25 @@ def translate(error: BaseException, log: Path | None) -> HeadraceError:
             with contextlib.suppress(ValueError, KeyError):
                 fields = json.loads(body)
                 return _kind(fields["kind"])(fields["text"])
-    where = f"\nIts log is {log}" if log else ""
-    return EngineError(f"Spark failed: {_reason(text)}{where}")
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+        return EngineError(f"The job could not go on: {text}")
+    return EngineError(f"Spark failed: {_reason(error, text)}{_logged(text, log)}")
+
+
+def _text(error: BaseException) -> str:
+    """Py4J asks the JVM for the text of a Java error, which fails when that JVM is gone."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever it is, there is no text
+        return _GONE
+
+
+def _logged(text: str, log: Path | None) -> str:
+    if log is None:
+        return ""
+    with contextlib.suppress(OSError), log.open("a") as file:
+        file.write(text + "\n")
+    return f"\nIts log is {log}"
 
 
 def _kind(name: str) -> type[HeadraceError]:
@@ -57,14 +82,12 @@ def _kind(name: str) -> type[HeadraceError]:
     return kind if isinstance(kind, type) and issubclass(kind, HeadraceError) else EngineError
 
 
-def _reason(text: str) -> str:
-    """The last Python error in the text if there is one, else its beginning."""
+def _reason(error: BaseException, text: str) -> str:
+    """The last Python error in the text if there is one, else the last cause that Java names."""
+    gone = isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"
+    if gone or any(sign in text for sign in _SIGNS_OF_DEATH):
+        return _GONE
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    python = [
-        line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception|Interrupt)\b.*:", line)
-    ]
-    if python:
-        return python[-1][:_LONGEST]
-    if "Answer from Java side is empty" in text or "Connection refused" in text:
-        return "its Java process has ended"
-    return (lines[0] if lines else "no reason was given")[:_LONGEST]
+    python = [line for line in lines if _PYTHON_ERROR.match(line)]
+    causes = [line.partition(":")[2].strip() for line in lines if line.startswith("Caused by:")]
+    return ([*lines[:1], *causes, *python] or ["no reason was given"])[-1][:_LONGEST]

@@ -93,7 +93,8 @@ class JobReader(DataSourceStreamReader):
         """The next epoch, or `start` unchanged if there is nothing to do."""
         job = rebuild(self._spec)
         request = read_request(job.layout)
-        if request == "stop":
+        # Spark runs epoch 0 whatever is answered, so the birth epoch is planned in any case.
+        if request == "stop" and start["epoch"] >= 0:
             mark_stopped(job.layout)
             time.sleep(_IDLE_S)
             return start

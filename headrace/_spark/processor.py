@@ -20,7 +20,6 @@ from headrace._runtime.wire import Parcel
 from headrace._spark.errors import carried
 from headrace._spark.replicas import Replica
 from headrace._spark.worker import Job, JobSpec, attempt_id, rebuild
-from headrace.errors import EngineError
 
 __all__ = ["HostProcessor"]
 
@@ -46,9 +45,7 @@ class SparkChunkStore:
         """One chunk's bytes."""
         found = self._chunks.getValue((self._operator, number))
         if found is None:
-            raise EngineError(
-                f"Chunk {number} of step '{self._operator}' is not in the state store"
-            )
+            raise KeyError(number)
         return bytes(found[0])
 
     def put_chunk(self, number: int, body: bytes) -> None:

@@ -28,7 +28,8 @@ EpochSink = Callable[[int, Callable[[], list[TaskReport]]], None]
 
 def start_query(spark: EmbeddedSpark, job: Job, sink: EpochSink) -> StreamingQuery:
     """Start the query; `sink` is called in this process, once for every epoch that Spark runs."""
-    session = spark.session
+    # Its own settings and data sources: nothing of the user's session changes, and jobs do not meet.
+    session = spark.session.newSession()
     for key, value in query_settings(job.plan.shards, forkless=spark.forkless).items():
         session.conf.set(key, value)
     name = f"headrace_{os.urandom(8).hex()}"

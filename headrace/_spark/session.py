@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
+import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,34 +38,42 @@ class EmbeddedSpark:
         return SparkContext._gateway  # noqa: SLF001 - PySpark has no public name for it
 
 
+#: Two jobs that start at once must not start two JVMs.
+_opening = threading.Lock()
 #: The session that we started; jobs of one process share it, and it ends with the process.
 _embedded: EmbeddedSpark | None = None
 
 
 def embedded_master(cores: int | None = None) -> str:
     """Plain `local[n]` never retries a task; the second number is how often a task may fail."""
-    return f"local[{cores or os.cpu_count() or 1},4]"
+    return f"local[{cores or len(os.sched_getaffinity(0))},4]"
 
 
 def open_spark(
     name: str, *, master: str | None, session: SparkSession | None, log: Path, verbose: bool
 ) -> EmbeddedSpark:
-    """The user's session if there is a living one that fits, else one of our own."""
+    """A session of the user's Spark if there is a living one that fits, else of our own."""
     global _embedded
-    alive = is_alive()
-    if session is not None and not alive:
-        raise SetupError("The Spark session given to the environment has ended; make a new one.")
-    if session is None and alive and _embedded is not None:
-        return _running(_embedded, master)
-    brought = session or (SparkSession.getActiveSession() if alive else None)
-    if brought is not None:
-        check_session(brought)
-        forkless = (
-            brought.sparkContext.getConf().get("spark.hadoop.fs.file.impl") == home.FILE_SYSTEM
-        )
-        return EmbeddedSpark(brought, forkless, log=None)
-    _embedded = _start(name, _local(master), log, verbose=verbose)
-    return _embedded
+    with _opening:
+        alive = is_alive()
+        if session is not None and not alive:
+            raise SetupError(
+                "The Spark session given to the environment has ended; make a new one."
+            )
+        if session is None and alive and _embedded is not None:
+            return _running(_embedded, master)
+        # Spark's "active" session is one of this thread; the user's was made in another.
+        brought = session or (SparkSession._instantiatedSession if alive else None)  # noqa: SLF001
+        if brought is not None:
+            return _brought(brought)
+        _embedded = _start(name, _local(master), log, verbose=verbose)
+        return _embedded
+
+
+def _brought(session: SparkSession) -> EmbeddedSpark:
+    check_session(session)
+    implementation = session.sparkContext.getConf().get("spark.hadoop.fs.file.impl")
+    return EmbeddedSpark(session, implementation == home.FILE_SYSTEM, log=None)
 
 
 def _running(spark: EmbeddedSpark, master: str | None) -> EmbeddedSpark:
@@ -105,7 +115,9 @@ def _local(master: str | None) -> str:
 
 def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark:
     check_java()
-    _end_jvm()
+    if _embedded is not None or not is_alive():
+        _end_jvm()
+    _hush_py4j()
     os.environ.update(_environment())
     conf = SparkConf(loadDefaults=False)
     for key, value in launch_settings(name, master, _memory_mb()).items():
@@ -125,6 +137,17 @@ def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark
     if forkless:
         builder = builder.config("spark.hadoop.fs.file.impl", home.FILE_SYSTEM)
     return EmbeddedSpark(builder.getOrCreate(), forkless, log)
+
+
+def _hush_py4j() -> None:
+    """When a JVM dies Py4J prints a traceback through the root logger; the job's error says it better."""
+
+    def ours(record: logging.LogRecord) -> bool:
+        return "py4j" not in record.pathname
+
+    for handler in (logging.lastResort, *logging.getLogger().handlers):
+        if handler is not None and not any(f.__name__ == ours.__name__ for f in handler.filters):  # type: ignore[union-attr]
+            handler.addFilter(ours)
 
 
 def _environment() -> dict[str, str]:

@@ -99,10 +99,9 @@ def check_session(session: Any) -> None:
         wrong.append(
             f"the master is {master}; checkpoints lie on a local path, which needs a local master"
         )
-    elif master.startswith("local[") and "," not in master:
-        wrong.append(
-            f"the master is {master}, which never retries a task; use {master.removesuffix(']')},4]"
-        )
+    elif "," not in master:
+        better = f"{master.removesuffix(']')},4]" if "[" in master else "local[1,4]"
+        wrong.append(f"the master is {master}, which never retries a task; use {better}")
     if wrong:
         raise SetupError(
             "This Spark session does not fit a Headrace job: " + "; ".join(wrong) + "."

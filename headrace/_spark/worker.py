@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -105,7 +105,9 @@ def rebuild(spec: JobSpec) -> Job:
     job = _jobs.get(key)
     if job is None:
         _jobs.clear()
-        job = _jobs[key] = Job(spec, pickle.loads(spec.plan))  # noqa: S301 - from our own driver
+        plan: Plan = pickle.loads(spec.plan)  # noqa: S301 - from our own driver
+        # How many shards there are is the checkpoint's to say.
+        job = _jobs[key] = Job(spec, replace(plan, shards=len(spec.shard_ids)))
     return job
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash import pipeline
 from tests.crash.checker import CLEAN, check
 from tests.crash.killing import run
 
@@ -39,4 +40,13 @@ def test_a_kill_in_the_first_epoch_is_survived(tmp_path: Path) -> None:
     killed = run(tmp_path, HEADRACE_FAULT="K6:0:group")
     assert killed.code != 0, f"the fault was not reached: {killed.said}"
     assert run(tmp_path).code == 0
+    assert check(tmp_path) == CLEAN
+
+
+def test_a_kill_in_the_final_epoch_is_survived(tmp_path: Path) -> None:
+    final = pipeline.ROWS // pipeline.ROWS_PER_EPOCH
+    killed = run(tmp_path, HEADRACE_FAULT=f"K7:{final}:jvm")
+    assert killed.code != 0, f"the fault was not reached: {killed.said}"
+    resumed = run(tmp_path)
+    assert resumed.code == 0, resumed.said
     assert check(tmp_path) == CLEAN

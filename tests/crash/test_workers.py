@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.checker import CLEAN, check
-from tests.crash.killing import finish, launch, run, wait_until
+from tests.crash.killing import finish, jvm_of, launch, run, wait_until
 
 pytestmark = pytest.mark.crash
 
@@ -44,6 +44,31 @@ def test_killed_worker_is_replaced_and_its_task_run_again(tmp_path: Path) -> Non
     ended = finish(process)
     assert ended.code == 0, ended.said
     assert killed > 0
+    assert check(tmp_path) == CLEAN
+
+
+def pids(words: str) -> list[int]:
+    """The processes whose command line has these words."""
+    listed = subprocess.run(["pgrep", "-f", words], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in listed.stdout.split()]
+
+
+@pytest.mark.parametrize("victim", ["jvm", "planner"])
+def test_restart_policy_replaces_what_died_without_a_new_process(
+    victim: str, tmp_path: Path
+) -> None:
+    process = launch(tmp_path, CRASH_RESTARTS="3")
+    assert wait_until(lambda: (tmp_path / "state/spark/commits/2").exists())
+    jvm = jvm_of(process)
+    assert jvm is not None
+    chosen = [jvm] if victim == "jvm" else pids("python_streaming_source_runner")
+    assert chosen
+    for pid in chosen:
+        os.kill(pid, signal.SIGKILL)
+    ended = finish(process)
+    assert ended.code == 0, ended.said
+    assert "restarting" in ended.said
+    assert "Traceback" not in ended.said
     assert check(tmp_path) == CLEAN
 
 
