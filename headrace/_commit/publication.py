@@ -6,7 +6,7 @@ publication that failed half-way can be called again: sinks that are done are no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from headrace._commit.checkpoint import Checkpoint, durable_epoch
 from headrace._commit.faults import Faults
@@ -51,16 +51,18 @@ class Publication:
         """What is true now, written or not."""
         return Progress(dict(self._shown), dict(self._settled), self._durable)
 
-    def publish(self, manifest: Manifest, sinks: Sequence[str] | None = None) -> None:
+    def publish(self, manifest: Manifest, sinks: Iterable[str] | None = None) -> None:
         """Show a durable epoch in these sinks (all of them) and note it. May be repeated after an error."""
         epoch = manifest.epoch
+        before = dict(self._shown)
         self._faults.reach("K8", epoch)
-        for number, sink in enumerate(sinks if sinks is not None else self._publishers):
-            if self._shown[sink] >= epoch:
-                continue
-            self._show(manifest, sink)
-            if number == 0 and len(self._publishers) > 1:
-                self._faults.reach("K9", epoch)
+        try:
+            self._show_all(manifest, self._publishers if sinks is None else sinks)
+        except Exception:
+            # Readers may take away what one sink shows while another is away: it must not be due again.
+            if self._shown != before and self._held():
+                self.note(epoch)
+            raise
         self._faults.reach("K11", epoch)
         self.note(epoch)
 
@@ -86,7 +88,7 @@ class Publication:
             publisher.discard(frozenset(range(self._settled[sink] + 1, newest + 1)))
 
     def note(self, epoch: int) -> None:
-        """Write down how far every sink is, now that `epoch` is durable and handed to all of them."""
+        """Write down how far every sink is, now that `epoch` is durable."""
         self._durable = max(self._durable, epoch)
         for sink, publisher in self._publishers.items():
             settled = publisher.settled()
@@ -99,6 +101,14 @@ class Publication:
         write_progress(layout, Progress(dict(self._shown), dict(self._settled), self._durable, crc))
         if epoch % _RETIRE_EVERY == 0:
             self._retire()
+
+    def _show_all(self, manifest: Manifest, sinks: Iterable[str]) -> None:
+        for number, sink in enumerate(sinks):
+            if self._shown[sink] >= manifest.epoch:
+                continue
+            self._show(manifest, sink)
+            if number == 0 and len(self._publishers) > 1:
+                self._faults.reach("K9", manifest.epoch)
 
     def _show(self, manifest: Manifest, sink: str) -> None:
         self._check_lease()

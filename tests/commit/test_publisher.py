@@ -164,7 +164,7 @@ def test_without_the_lease_nothing_is_published(checkpoint: Checkpoint) -> None:
     committer.record(manifest(checkpoint, 0))
     commit(checkpoint, 0)
     # Retryable: the next attempt learns whether another run has the lease or the JVM died.
-    with pytest.raises(EngineError, match="the lease of .* was lost"):
+    with pytest.raises(EngineError, match=r"the lease of .* was lost"):
         committer.wait_published(0, WAIT_S)
     committer.close()
     assert log == ["a closed"]
@@ -228,6 +228,39 @@ def test_an_epoch_that_becomes_durable_while_a_run_ends_keeps_what_is_staged(
     publication.tidy()
     # Epoch 3 is recorded: its commit may be under way.
     assert kept == [frozenset({1, 2, 3})]
+
+
+def test_what_one_sink_shows_is_noted_before_another_is_asked_again(
+    checkpoint: Checkpoint,
+) -> None:
+    def fail(epoch: int) -> None:
+        raise SinkError("away")
+
+    log: list[str] = []
+    sinks = {"a": Journal(log, "a"), "b": Journal(log, "b", fail)}
+    publication = Publication(checkpoint, sinks, faults=Faults())
+    commit(checkpoint, 0)
+    for _ in range(2):
+        with pytest.raises(SinkError, match="away"):
+            publication.publish(manifest(checkpoint, 0))
+    assert log == ["a0"]
+    assert checkpoint.progress().shown == {"a": 0, "b": -1}
+    assert checkpoint.progress().settled == {"a": 0, "b": -1}
+    checkpoint.layout.published.unlink()
+    with pytest.raises(SinkError, match="away"):
+        publication.publish(manifest(checkpoint, 0))
+    assert not checkpoint.layout.published.exists(), "nothing new, nothing written"
+
+
+def test_a_run_that_lost_the_lease_between_two_sinks_notes_nothing(checkpoint: Checkpoint) -> None:
+    log: list[str] = []
+    sinks = {"a": Journal(log, "a"), "b": Journal(log, "b")}
+    publication = Publication(checkpoint, sinks, faults=Faults(), held=lambda: not log)
+    commit(checkpoint, 0)
+    with pytest.raises(EngineError, match="was lost"):
+        publication.publish(manifest(checkpoint, 0))
+    assert log == ["a0"]
+    assert not checkpoint.layout.published.exists()
 
 
 def test_closing_with_a_flush_settles_everything(checkpoint: Checkpoint) -> None:

@@ -122,6 +122,6 @@ def test_a_manifest_of_another_incarnation_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_without_the_lease_publishes_nothing(checkpoint: Checkpoint) -> None:
     sink = Notebook()
-    with pytest.raises(EngineError, match="the lease of .* was lost"):
+    with pytest.raises(EngineError, match=r"the lease of .* was lost"):
         recover(checkpoint, {"out": sink}, held=lambda: False)
     assert sink.shown == []
