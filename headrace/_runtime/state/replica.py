@@ -187,19 +187,30 @@ def sweep(root: Path, *, keep: str | None = None) -> list[str]:
 
 
 def _sweep_job(directory: Path) -> bool:
-    descriptor = os.open(directory / _HOLD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(directory / _HOLD, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     else:
-        # Renamed first: who comes now makes a new directory and is not in our way.
-        doomed = directory.with_name(f".{directory.name}.{os.urandom(4).hex()}")
-        directory.rename(doomed)
-        shutil.rmtree(doomed, ignore_errors=True)
-        return True
+        # Without a link, another sweep was faster, and a new job may have the directory by now.
+        return os.fstat(descriptor).st_nlink > 0 and _remove_job(directory)
     finally:
         os.close(descriptor)
+
+
+def _remove_job(directory: Path) -> bool:
+    """Renamed first: who comes now makes a new directory and is not in our way."""
+    doomed = directory.with_name(f".{directory.name}.{os.urandom(4).hex()}")
+    try:
+        directory.rename(doomed)
+    except FileNotFoundError:
+        return False
+    shutil.rmtree(doomed, ignore_errors=True)
+    return True
 
 
 def _private(root: Path) -> None:

@@ -238,6 +238,39 @@ def test_sweep_removes_what_nobody_holds(root):
     assert list(root.iterdir()) == []
 
 
+@pytest.mark.parametrize("call", ["open", "flock"])
+def test_two_sweeps_at_once_are_harmless(root, monkeypatch, call):
+    module = {"open": os, "flock": replica_module.fcntl}[call]
+    plain = getattr(module, call)
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+
+    def overtaken(*arguments):
+        monkeypatch.undo()
+        assert sweep(root) == ["a", "b"]
+        return plain(*arguments)
+
+    monkeypatch.setattr(module, call, overtaken)
+    assert sweep(root) == []
+    assert list(root.iterdir()) == []
+
+
+def test_a_sweep_that_was_overtaken_leaves_a_new_holder_alone(root, monkeypatch):
+    plain = replica_module.fcntl.flock
+    (root / "a").mkdir(parents=True, mode=0o700)
+    root.chmod(0o700)
+
+    def overtaken(*arguments):
+        monkeypatch.undo()
+        sweep(root)
+        hold(root, "a")
+        return plain(*arguments)
+
+    monkeypatch.setattr(replica_module.fcntl, "flock", overtaken)
+    assert sweep(root) == []
+    assert (root / "a" / "held").exists()
+
+
 def test_a_root_open_to_others_is_refused(root):
     root.mkdir(mode=0o755)
     with pytest.raises(EngineError, match="mode 0700"):
