@@ -30,7 +30,7 @@ from headrace._runtime.state.arrays import Arrays, Bytes, MemoryArrays
 from headrace.endpoints import Json
 from headrace.errors import EngineError
 
-__all__ = ["MappedArrays", "hold", "open_replica", "sweep"]
+__all__ = ["MappedArrays", "hold", "open_replica", "release", "sweep"]
 
 _FORMAT = 1
 _POLL_SECONDS = 0.005
@@ -161,7 +161,7 @@ def open_replica(
 
 
 def hold(root: Path, incarnation: str) -> None:
-    """Keep a job's directory from `sweep` for as long as this process lives."""
+    """Keep a job's directory from `sweep` until `release` or the end of this process."""
     directory = root / incarnation
     if directory in _held and (directory / _HOLD).exists():
         return
@@ -178,6 +178,17 @@ def hold(root: Path, incarnation: str) -> None:
             return
         # A sweep took the directory away between our `open` and our lock.
         os.close(descriptor)
+
+
+def release(root: Path, incarnation: str, *, remove: bool) -> None:
+    """Give up what `hold` took; `remove` deletes the job's replicas, whoever else holds them."""
+    directory = root / incarnation
+    descriptor = _held.pop(directory, None)
+    if descriptor is not None:
+        os.close(descriptor)
+    if remove:
+        _remove_job(directory)
+        _forget_deleted()
 
 
 def sweep(root: Path, *, keep: str | None = None) -> list[str]:

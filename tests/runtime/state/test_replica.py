@@ -14,7 +14,7 @@ import pytest
 
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState, TableSpec, ValueSpec
 from headrace._runtime.state import replica as replica_module
-from headrace._runtime.state.replica import MappedArrays, hold, open_replica, sweep
+from headrace._runtime.state.replica import MappedArrays, hold, open_replica, release, sweep
 from headrace.errors import EngineError
 from headrace.keys import hash_keys
 
@@ -269,6 +269,31 @@ def test_a_sweep_that_was_overtaken_leaves_a_new_holder_alone(root, monkeypatch)
     monkeypatch.setattr(replica_module.fcntl, "flock", overtaken)
     assert sweep(root) == []
     assert (root / "a" / "held").exists()
+    release(root, "a", remove=True)
+
+
+def test_a_released_job_may_be_swept(root):
+    hold(root, "one")
+    assert sweep(root) == []
+    release(root, "one", remove=False)
+    assert sweep(root) == ["one"]
+    release(root, "one", remove=False)
+
+
+def test_a_finished_job_takes_its_replicas_along_though_workers_hold_them(root):
+    command = [sys.executable, __file__, "hold", str(root)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        assert worker.stdout.readline() == b"held\n"
+        store = CountingStore()
+        epoch(store, replica(root, "held"), ["ann"])
+        epoch(CountingStore(), replica(root, "other"), ["ann"])
+        release(root, "held", remove=True)
+        assert [path.name for path in root.iterdir()] == ["other"]
+        assert epoch(store, replica(root, "held"), []) == {(0, "ann"): 1}
+        worker.communicate()
+    for name in ("held", "other", "never held"):
+        release(root, name, remove=True)
+    assert list(root.iterdir()) == []
 
 
 def test_a_root_open_to_others_is_refused(root):
