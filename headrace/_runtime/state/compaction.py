@@ -82,7 +82,7 @@ def _rewrite_ranges(
         number = owned[(manifest.next_range + turn) % len(owned)]
         manifest = _write_base(manifest, store, tables, number=number, groups=groups)
     credit = manifest.credit - turns * share
-    return replace(manifest, credit=credit, next_range=(manifest.next_range + turns) % RANGES)
+    return replace(manifest, credit=credit, next_range=(manifest.next_range + turns) % len(owned))
 
 
 def _write_base(

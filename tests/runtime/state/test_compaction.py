@@ -16,7 +16,7 @@ from headrace._runtime.state import (
     ValueSpec,
     compaction,
 )
-from headrace._runtime.state.log import Manifest
+from headrace._runtime.state.log import RANGES, Manifest, range_groups
 from headrace._runtime.state.rescale import rescale
 from headrace.keys import groups_of, hash_keys, key_groups, shards_of
 
@@ -171,6 +171,25 @@ def test_a_stale_replica_learns_of_removals_from_bases_alone(eager):
     assert min(manifest(store).bases) > erasure
     assert manifest(store).since(stale.load_header()["stamp"]) is not None
     assert contents(opened(store, stale)) == {(0, item): 11 for item in range(50, 100)}
+
+
+@pytest.mark.parametrize("shard", range(3))
+def test_ranges_are_rewritten_in_turn_and_none_is_skipped(eager, shard, monkeypatch):
+    monkeypatch.setattr(compaction, "_FAN_IN", 1_000)
+    store, arrays, groups = MemoryChunkStore(), MemoryArrays(), groups_of(shard, 3)
+    items = [item for item in range(300) if owner(item, 3) == shard]
+    owned = [number for number in range(RANGES) if range_groups(number, groups)]
+    rewritten = []
+    for number in range(60):
+        bases = manifest(store).bases if number else (0,) * RANGES
+        state = opened(store, arrays, groups)
+        write(state, 0, items[number % 3 :: 3], number)
+        state.commit()
+        new = [n for n in range(RANGES) if manifest(store).bases[n] != bases[n]]
+        rewritten += sorted(new, key=lambda n: manifest(store).bases[n])
+    assert len(rewritten) > 2 * RANGES
+    turns = [owned[turn % len(owned)] for turn in range(len(rewritten))]
+    assert rewritten == turns
 
 
 def test_merging_small_deltas_keeps_removals(eager):
