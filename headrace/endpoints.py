@@ -161,6 +161,13 @@ class Publisher(ABC):
         """The last epoch known to be visible, if the system outside records it."""
         return None
 
+    def highest_seen(self) -> int | None:
+        """The last epoch of which anything is visible, whole or in part, if that can be seen.
+
+        Asked at a start: a job refuses to run epochs again whose rows are there already.
+        """
+        return None
+
     def flush(self) -> None:
         """Show what was held back to be merged; called when the job ends or stops."""
 

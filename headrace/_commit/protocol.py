@@ -46,6 +46,8 @@ class RecoveryFacts:
     settled: Mapping[str, int] = field(default_factory=dict)
     #: What the systems outside say that they show, where they record it.
     outside: Mapping[str, int | None] = field(default_factory=dict)
+    #: The last epoch of which anything is visible there, half an epoch too.
+    seen: Mapping[str, int | None] = field(default_factory=dict)
     #: The last durable epoch that `published.json` knew of.
     known_durable: int = -1
     #: Sentences about files that do not match the checksum written down for them.
@@ -139,8 +141,7 @@ def _publications(facts: RecoveryFacts) -> Iterator[Publish]:
 
 
 def _settled(facts: RecoveryFacts, sink: str) -> int:
-    outside = facts.outside.get(sink)
-    return max(facts.settled.get(sink, -1), -1 if outside is None else outside)
+    return max(facts.settled.get(sink, -1), _known(facts.outside.get(sink)))
 
 
 def _objections(facts: RecoveryFacts) -> Iterator[str]:
@@ -172,11 +173,13 @@ def _gaps_in_logs(facts: RecoveryFacts) -> Iterator[str]:
 
 def _published_ahead(facts: RecoveryFacts) -> Iterator[str]:
     for sink in facts.sinks:
-        shown = max(facts.shown.get(sink, -1), _settled(facts, sink))
+        seen = _known(facts.seen.get(sink))
+        shown = max(facts.shown.get(sink, -1), _settled(facts, sink), seen)
         if shown > facts.durable:
             yield (
                 f"sink {sink!r} shows epoch {shown}, but the last commit is"
-                f" {_name(facts.durable)}: an older copy of the checkpoint would repeat rows"
+                f" {_name(facts.durable)}: an older copy of the checkpoint would repeat rows;"
+                " put the newest one back"
             )
 
 
@@ -196,6 +199,10 @@ def _needed(facts: RecoveryFacts) -> Iterable[int]:
     """Epochs to publish, and the last durable one: the planner goes on from its facts."""
     needed = {publication.epoch for publication in _publications(facts)}
     return sorted(needed | ({facts.durable} if facts.durable >= 0 else set()))
+
+
+def _known(epoch: int | None) -> int:
+    return -1 if epoch is None else epoch
 
 
 def _name(epoch: int) -> str:

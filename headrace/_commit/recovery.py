@@ -59,6 +59,7 @@ def gather(checkpoint: Checkpoint, publishers: Mapping[str, Publisher]) -> Recov
         shown=progress.shown,
         settled=progress.settled,
         outside={sink: publisher.published() for sink, publisher in publishers.items()},
+        seen={sink: publisher.highest_seen() for sink, publisher in publishers.items()},
         known_durable=progress.durable,
         altered=tuple(_altered(checkpoint)),
     )

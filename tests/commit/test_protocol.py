@@ -81,6 +81,10 @@ CRASHES: dict[str, tuple[RecoveryFacts, list[Action]]] = {
         replace(RECORDED, manifests={**QUIET.manifests, 5: (1, 2)}),
         [DropManifest(5, 1), DropManifest(5, 2), *discards()],
     ),
+    "some files of a durable epoch are shown": (
+        replace(DURABLE, seen={"a": 5, "b": None}),
+        [*discards(5), Publish(5, "a"), Publish(5, "b")],
+    ),
     "several epochs wait": (
         replace(DURABLE, settled={"a": 2, "b": 4}, shown={"a": 4, "b": 4}),
         [
@@ -109,6 +113,14 @@ REFUSALS: dict[str, tuple[RecoveryFacts, str]] = {
     "a sink is ahead of the commits": (
         replace(RECORDED, outside={"a": 5}),
         "sink 'a' shows epoch 5",
+    ),
+    "a sink holds rows of a later epoch": (
+        replace(QUIET, seen={"a": 4, "b": 5}),
+        "sink 'b' shows epoch 5",
+    ),
+    "a sink holds rows and nothing was ever durable": (
+        RecoveryFacts(sinks=SINKS, seen={"a": None, "b": 0}),
+        "sink 'b' shows epoch 0",
     ),
     "noted ahead of the commits": (
         replace(QUIET, shown={"a": 7, "b": 4}),

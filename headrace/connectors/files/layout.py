@@ -18,6 +18,9 @@ from headrace.endpoints import SinkContext
 __all__ = ["SinkLayout", "layout_of"]
 
 _SHOWN_LETTERS = 8
+# What follows the prefix in a published name; the group is the last epoch in the file.
+_SINGLE = r"(\d{12,})-\d+"
+_MERGED = r"\d{12,}-to-(\d{12,})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,21 @@ class SinkLayout:
 
     def last_merged(self) -> int | None:
         """The last epoch that a merged file in the directory holds."""
-        pattern = re.compile(re.escape(self._prefix) + r"-\d{12,}-to-(\d{12,})\.\w+")
-        names = (path.name for path in self.directory.glob("*"))
-        found = [int(match[1]) for name in names if (match := pattern.fullmatch(name))]
-        return max(found, default=None)
+        return self._last(_MERGED)
+
+    def last_seen(self) -> int | None:
+        """The last epoch that any published file in the directory holds rows of."""
+        return self._last(_MERGED, _SINGLE)
 
     @property
     def _prefix(self) -> str:
         return f"{self.incarnation[:_SHOWN_LETTERS]}-{self.sink}"
+
+    def _last(self, *kinds: str) -> int | None:
+        names = [path.name for path in self.directory.glob("*")]
+        patterns = [re.compile(rf"{re.escape(self._prefix)}-{kind}\.\w+") for kind in kinds]
+        matches = (pattern.fullmatch(name) for pattern in patterns for name in names)
+        return max((int(match[1]) for match in matches if match), default=None)
 
 
 def layout_of(directory: Path, context: SinkContext) -> SinkLayout:

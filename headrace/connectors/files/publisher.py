@@ -43,6 +43,10 @@ class RenamePublisher(Publisher):
         except OSError as error:
             raise SinkError(f"epoch {epoch} cannot be shown: {error}") from error
 
+    def highest_seen(self) -> int | None:
+        """The last epoch that a published file names."""
+        return self._layout.last_seen()
+
     def discard(self, keep: frozenset[int]) -> None:
         """Remove what was staged for other epochs."""
         clear_unkept(self._layout, keep)

@@ -93,6 +93,10 @@ class RollingPublisher(Publisher):
         self._settled = last
         self._held = []
 
+    def highest_seen(self) -> int | None:
+        """The last epoch that a published file names."""
+        return self._layout.last_seen()
+
     def discard(self, keep: frozenset[int]) -> None:
         """Remove what was staged for other epochs."""
         clear_unkept(self._layout, keep)

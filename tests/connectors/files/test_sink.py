@@ -1,6 +1,7 @@
 """The file sink: invisible until published, published once, whole and readable by everybody."""
 
 import pickle
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from headrace._commit.checkpoint import Checkpoint
+from headrace._commit.manifest import Manifest, write_manifest
+from headrace._commit.recovery import recover
 from headrace.connectors.files import FileSink
 from headrace.endpoints import Receipt, SinkContext
 from headrace.errors import BuildError, CheckpointDamaged
@@ -186,6 +190,65 @@ def test_rows_staged_for_a_directory_appear_there_when_the_sink_has_moved(tmp_pa
     FileSink(tmp_path / "new", "jsonl").publisher(owner).publish(0, receipts)
     assert shown(tmp_path / "old") == ["01234567-results-000000000000-0.csv"]
     assert shown(tmp_path / "new") == []
+
+
+@pytest.mark.parametrize("roll_interval", [None, timedelta(hours=1)])
+def test_the_highest_epoch_seen_is_that_of_any_file_of_this_sink(
+    tmp_path: Path, roll_interval: timedelta | None
+) -> None:
+    out = tmp_path / "out"
+    sink, owner = FileSink(out, "jsonl", roll_interval=roll_interval), context(tmp_path)
+    assert sink.publisher(owner).highest_seen() is None
+    for name in (
+        "fedcba98-results-000000000099-0.jsonl",
+        "01234567-late-000000000099-0.jsonl",
+        "01234567-results-000000000099-1-0.jsonl",
+        "01234567-results-000000000099-0",
+    ):
+        (out / name).touch()
+    assert sink.publisher(owner).highest_seen() is None
+    (out / "01234567-results-000000000003-1.csv").touch()
+    assert sink.publisher(owner).highest_seen() == 3
+    (out / "01234567-results-000000000004-to-000000000007.jsonl").touch()
+    assert sink.publisher(owner).highest_seen() == 7
+
+
+def test_an_older_copy_of_the_checkpoint_is_refused_and_no_file_changes(tmp_path: Path) -> None:
+    sink = FileSink(tmp_path / "out", "jsonl")
+    checkpoint = Checkpoint.open(
+        tmp_path / "c", job="j", signature={}, digest="d", shards=1, default_shards=1, versions={}
+    )
+    owner = context(tmp_path, incarnation=checkpoint.incarnation)
+    for epoch in range(2):
+        run_epoch(checkpoint, epoch, stage(sink, owner, epoch, a=[epoch]))
+    recover(checkpoint, {"results": sink.publisher(owner)})
+    shutil.copytree(tmp_path / "c", tmp_path / "copy")
+    run_epoch(checkpoint, 2, stage(sink, owner, 2, a=[2], b=[3]))
+    recover(checkpoint, {"results": sink.publisher(owner)})
+    before = {path: path.read_bytes() for path in (tmp_path / "out").glob("*.jsonl")}
+    shutil.rmtree(tmp_path / "c")
+    (tmp_path / "copy").rename(tmp_path / "c")
+    with pytest.raises(CheckpointDamaged, match="shows epoch 2, but the last commit is commits/1"):
+        recover(checkpoint, {"results": sink.publisher(owner)})
+    assert {path: path.read_bytes() for path in (tmp_path / "out").glob("*.jsonl")} == before
+
+
+def run_epoch(checkpoint: Checkpoint, epoch: int, receipts: list[Receipt]) -> None:
+    """Make an epoch durable; its rows are not shown yet."""
+    layout = checkpoint.layout
+    for directory in (layout.offsets, layout.commits):
+        directory.mkdir(parents=True, exist_ok=True)
+    layout.offset(epoch).touch()
+    write_manifest(
+        layout,
+        Manifest(
+            epoch=epoch,
+            fence=checkpoint.fence,
+            incarnation=checkpoint.incarnation,
+            receipts=tuple(receipts),
+        ),
+    )
+    layout.commit(epoch).touch()
 
 
 def test_a_sink_travels_by_pickle_and_has_an_absolute_path(
