@@ -83,8 +83,13 @@ def list_manifests(layout: Layout) -> dict[int, tuple[int, ...]]:
     return {epoch: tuple(sorted(fences)) for epoch, fences in sorted(found.items())}
 
 
-def read_manifest(layout: Layout, epoch: int) -> Manifest | None:
-    """The true manifest of an epoch, or None. A damaged one raises `CheckpointDamaged`."""
+def read_manifest(layout: Layout, epoch: int, *, fence: int | None = None) -> Manifest | None:
+    """The true manifest of an epoch, or None. A damaged one raises `CheckpointDamaged`.
+
+    `fence` is that of the present run, which is the highest: what it wrote is found without a search.
+    """
+    if fence is not None and layout.manifest(epoch, fence).exists():
+        return read_fenced(layout, epoch, fence)
     fences = [fence for found, fence in _names(layout) if found == epoch]
     return read_fenced(layout, epoch, max(fences)) if fences else None
 

@@ -24,6 +24,7 @@ __all__ = [
     "RecoveryFacts",
     "Refuse",
     "decide",
+    "oldest_kept",
     "retire",
 ]
 
@@ -123,12 +124,14 @@ def decide(facts: RecoveryFacts) -> list[Action]:
     return actions + list(_publications(facts))
 
 
-def retire(
-    manifests: Mapping[int, tuple[int, ...]], *, durable: int, settled: int
-) -> list[DropManifest]:
-    """Manifests that neither a publisher nor the planner nor a restart will ask for again."""
-    oldest_needed = min(settled + 1, durable) - KEPT_MANIFESTS
-    stale = ((epoch, fences) for epoch, fences in manifests.items() if epoch < oldest_needed)
+def oldest_kept(*, durable: int, settled: int) -> int:
+    """Older manifests neither a publisher nor the planner nor a restart will ask for again."""
+    return min(settled + 1, durable) - KEPT_MANIFESTS
+
+
+def retire(manifests: Mapping[int, tuple[int, ...]], oldest: int) -> list[DropManifest]:
+    """The manifests of epochs before `oldest`."""
+    stale = ((epoch, fences) for epoch, fences in manifests.items() if epoch < oldest)
     return [DropManifest(epoch, fence) for epoch, fences in sorted(stale) for fence in fences]
 
 

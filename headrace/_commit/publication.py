@@ -12,7 +12,7 @@ from headrace._commit.checkpoint import Checkpoint, durable_epoch
 from headrace._commit.faults import Faults
 from headrace._commit.files import crc_of, remove
 from headrace._commit.manifest import Manifest
-from headrace._commit.protocol import retire
+from headrace._commit.protocol import oldest_kept, retire
 from headrace._commit.published import Progress, write_progress
 from headrace.endpoints import Publisher
 from headrace.errors import EngineError
@@ -45,6 +45,8 @@ class Publication:
         shown = progress.settled if recovering else progress.shown
         self._shown = {sink: shown.get(sink, -1) for sink in self._publishers}
         self._durable = progress.durable
+        #: No older epoch has a manifest.
+        self._oldest = 0
 
     @property
     def progress(self) -> Progress:
@@ -125,6 +127,9 @@ class Publication:
 
     def _retire(self) -> None:
         settled = min(self._settled.values(), default=self._durable)
-        manifests = self._checkpoint.manifests()
-        for stale in retire(manifests, durable=self._durable, settled=settled):
+        oldest = oldest_kept(durable=self._durable, settled=settled)
+        if oldest <= self._oldest:
+            return
+        for stale in retire(self._checkpoint.manifests(), oldest):
             remove(self._checkpoint.layout.manifest(stale.epoch, stale.fence))
+        self._oldest = oldest

@@ -42,6 +42,20 @@ def test_of_several_fences_the_highest_is_true(tmp_path: Path) -> None:
     assert list_manifests(layout) == {3: (2, 9, 10)}
 
 
+def test_the_manifest_of_the_present_run_is_found_without_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout(tmp_path)
+    for fence in (2, 9):
+        write_manifest(layout, manifest(fence=fence))
+    before = read_manifest(layout, 3, fence=10)
+    assert before is not None
+    assert before.fence == 9
+    write_manifest(layout, manifest(fence=10))
+    monkeypatch.setattr(Path, "iterdir", None)
+    assert read_manifest(layout, 3, fence=10) == manifest(fence=10)
+
+
 def test_an_epoch_without_a_manifest_has_none(tmp_path: Path) -> None:
     write_manifest(Layout(tmp_path), manifest())
     assert read_manifest(Layout(tmp_path), 4) is None

@@ -13,6 +13,7 @@ from headrace._commit.protocol import (
     RecoveryFacts,
     Refuse,
     decide,
+    oldest_kept,
     retire,
 )
 
@@ -168,7 +169,9 @@ def test_facts_that_do_not_fit_are_refused(facts: RecoveryFacts, reason: str) ->
 
 def test_manifests_go_only_behind_what_publication_and_restart_need() -> None:
     manifests = dict.fromkeys(range(30), (1,))
-    assert [drop.epoch for drop in retire(manifests, durable=29, settled=12)] == [0, 1, 2, 3, 4]
-    assert retire(manifests, durable=29, settled=-1) == []
-    kept = set(manifests) - {drop.epoch for drop in retire(manifests, durable=29, settled=29)}
+    behind = oldest_kept(durable=29, settled=12)
+    assert [drop.epoch for drop in retire(manifests, behind)] == [0, 1, 2, 3, 4]
+    assert retire(manifests, oldest_kept(durable=29, settled=-1)) == []
+    level = oldest_kept(durable=29, settled=29)
+    kept = set(manifests) - {drop.epoch for drop in retire(manifests, level)}
     assert {28, 29} <= kept

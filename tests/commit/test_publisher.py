@@ -302,3 +302,25 @@ def test_old_manifests_go_when_every_sink_has_settled(checkpoint: Checkpoint) ->
     kept = sorted(checkpoint.manifests())
     assert kept[-1] == 24
     assert 8 <= len(kept) <= 17
+
+
+def test_manifests_are_not_listed_while_none_can_go(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = Journal([], "a")
+    sink.held_back = 20
+    publication = Publication(checkpoint, {"a": sink}, faults=Faults())
+    listed: list[int] = []
+    plain = Checkpoint.manifests
+
+    def counting(self: Checkpoint) -> dict[int, tuple[int, ...]]:
+        listed.append(epoch)
+        return plain(self)
+
+    monkeypatch.setattr(Checkpoint, "manifests", counting)
+    for epoch in range(80):
+        write_manifest(checkpoint.layout, manifest(checkpoint, epoch))
+        commit(checkpoint, epoch)
+        publication.publish(manifest(checkpoint, epoch))
+    assert listed == [16, 24]
+    assert min(plain(checkpoint)) == 13
