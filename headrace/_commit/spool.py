@@ -17,7 +17,14 @@ import pyarrow as pa
 from headrace._commit.staged import StagedFile, check_staged
 from headrace.endpoints import Receipt, SinkContext, Stager
 
-__all__ = ["SpoolStager", "StagedFile", "check_staged", "discard_spool", "read_spool"]
+__all__ = [
+    "SpoolStager",
+    "StagedFile",
+    "check_staged",
+    "discard_spool",
+    "read_spool",
+    "remove_spooled",
+]
 
 
 class SpoolStager(Stager):
@@ -25,7 +32,7 @@ class SpoolStager(Stager):
 
     def __init__(self, context: SinkContext, epoch: int, task: str) -> None:
         self._context = context
-        self._name = f"{epoch:012d}/{task}.arrow"
+        self._name = f"{_directory(epoch)}/{task}.arrow"
         self._rows = 0
         self._file: StagedFile | None = None
         self._writer: pa.RecordBatchStreamWriter | None = None
@@ -71,3 +78,12 @@ def discard_spool(spool: Path, keep: frozenset[int]) -> None:
     for directory in spool.iterdir():
         if directory.name.isdigit() and int(directory.name) not in keep:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def remove_spooled(spool: Path, epoch: int) -> None:
+    """Remove one epoch, if it has anything."""
+    shutil.rmtree(spool / _directory(epoch), ignore_errors=True)
+
+
+def _directory(epoch: int) -> str:
+    return f"{epoch:012d}"

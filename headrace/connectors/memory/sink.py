@@ -1,7 +1,8 @@
 """Results in the memory of the program that runs the job, for tests and notebooks.
 
-Workers stage rows in the spool; the publisher brings them into this process. The sink keeps all epochs of a
-job staged, so a program that starts the job again sees the rows of earlier runs too.
+Workers stage rows in the spool; the publisher brings them into this process. The last epochs stay staged, so
+a program that starts the job again gets their rows too. Earlier ones are gone with the program that got them:
+a job may run for ever, its checkpoint must not grow with its age.
 """
 
 import secrets
@@ -12,14 +13,19 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from headrace._commit.spool import SpoolStager, discard_spool, read_spool
+from headrace._commit.spool import SpoolStager, discard_spool, read_spool, remove_spooled
 from headrace.endpoints import Publisher, Receipt, Sink, SinkContext, Stager
 
 __all__ = ["MemorySink"]
 
+#: So many epochs of earlier runs a new process is given again.
+KEPT_EPOCHS = 16
+
 
 class MemorySink(Sink):
-    """Keep all rows, each exactly once, in the order of their epochs.
+    """Keep all rows that come while this program runs, each exactly once, in the order of their epochs.
+
+    A program that starts the job again also gets the rows of the 16 epochs before, not of all of them.
 
     result = MemorySink()
     stream.sink_to(result, uid="result")
@@ -74,8 +80,12 @@ class _MemoryPublisher(Publisher):
     def __init__(self, results: "_Results", context: SinkContext) -> None:
         self._results = results
         self._context = context
+        self._last = -1
 
     def publish(self, epoch: int, receipts: Sequence[Receipt]) -> None:
+        # What was settled behind the epoch before is noted by now: no crash asks for it.
+        remove_spooled(self._context.spool, self.settled())
+        self._last = epoch
         key = (self._context.uid, epoch)
         if self._results.has(key):
             return
@@ -84,8 +94,8 @@ class _MemoryPublisher(Publisher):
         self._results.add(key, tables)
 
     def settled(self) -> int:
-        """Never: a later run of the job shows these rows again, in a process that has not got them."""
-        return -1
+        """Some epochs late: a run in another process shows the last ones again."""
+        return max(self._last - KEPT_EPOCHS, -1)
 
     def discard(self, keep: frozenset[int]) -> None:
         discard_spool(self._context.spool, keep)

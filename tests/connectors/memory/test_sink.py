@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.connectors.memory import MemorySink
+from headrace.connectors.memory.sink import KEPT_EPOCHS
 from headrace.endpoints import Receipt, SinkContext
 
 SCHEMA = pa.schema({"n": pa.int64()})
@@ -52,17 +53,46 @@ def test_a_copy_in_the_same_process_publishes_into_the_original(tmp_path: Path) 
     assert MemorySink().to_pylist() == []
 
 
-def test_a_new_process_gets_the_rows_of_earlier_runs(tmp_path: Path) -> None:
+def test_a_new_process_gets_the_last_rows_of_earlier_runs(tmp_path: Path) -> None:
     before, owner = MemorySink(), context(tmp_path)
-    receipts = stage(before, owner, 0, 1)
     publisher = before.publisher(owner)
-    publisher.publish(0, receipts)
-    assert publisher.settled() == -1
+    receipts = []
+    for epoch in range(40):
+        receipts.append(stage(before, owner, epoch, epoch))
+        publisher.publish(epoch, receipts[epoch])
+    assert len(before) == 40
+    settled = publisher.settled()
+    assert settled == 39 - KEPT_EPOCHS
     after = MemorySink()
     again = after.publisher(owner)
-    again.discard(frozenset({0}))
-    again.publish(0, receipts)
-    assert after.to_pylist() == [{"n": 1}]
+    again.discard(frozenset(range(settled + 1, 40)))
+    for epoch in range(settled + 1, 40):
+        again.publish(epoch, receipts[epoch])
+    assert after.to_pylist() == [{"n": n} for n in range(40 - KEPT_EPOCHS, 40)]
+
+
+def test_the_spool_stays_short_and_holds_what_is_not_noted_yet(tmp_path: Path) -> None:
+    sink, owner = MemorySink(), context(tmp_path)
+    publisher = sink.publisher(owner)
+    assert publisher.settled() == -1
+    for epoch in range(40):
+        noted = publisher.settled()
+        publisher.publish(epoch, stage(sink, owner, epoch, epoch))
+        staged = sorted(int(path.name) for path in owner.spool.iterdir())
+        # A crash here goes on from what was noted before this epoch.
+        assert staged == list(range(noted + 1, epoch + 1))
+        assert len(staged) <= KEPT_EPOCHS + 1
+
+
+def test_epochs_shown_again_do_not_move_back_what_is_settled(tmp_path: Path) -> None:
+    sink, owner = MemorySink(), context(tmp_path)
+    receipts = {epoch: stage(sink, owner, epoch, epoch) for epoch in range(30)}
+    for _ in range(2):
+        publisher = sink.publisher(owner)
+        for epoch, staged in receipts.items():
+            publisher.publish(epoch, staged)
+        assert publisher.settled() == 29 - KEPT_EPOCHS
+    assert len(sink) == 30
 
 
 def test_a_new_incarnation_begins_without_rows(tmp_path: Path) -> None:
