@@ -4,6 +4,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.net.URI;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.util.Set;
@@ -40,11 +41,17 @@ public class ForklessFileSystem extends LocalFileSystem {
 
     public FileStatus getFileStatus(Path path) throws IOException {
       java.io.File file = pathToFile(path);
-      if (!file.exists()) {
-        throw new FileNotFoundException("File " + path + " does not exist");
+      PosixFileAttributes seen;
+      try {
+        seen =
+            (PosixFileAttributes) Files.readAttributes(file.toPath(), PosixFileAttributes.class, new java.nio.file.LinkOption[0]);
+      } catch (IOException failed) {
+        // Hadoop knows an absent file by this exception alone. Asked first, it could vanish in between.
+        if (failed instanceof NoSuchFileException || !file.exists()) {
+          throw new FileNotFoundException("File " + path + " does not exist");
+        }
+        throw failed;
       }
-      PosixFileAttributes seen =
-          (PosixFileAttributes) Files.readAttributes(file.toPath(), PosixFileAttributes.class, new java.nio.file.LinkOption[0]);
       return new FileStatus(
           seen.size(),
           seen.isDirectory(),
