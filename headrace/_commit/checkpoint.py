@@ -1,6 +1,6 @@
 """Opening a checkpoint: whose it is, whether this job may use it, and the fence of this start.
 
-`prepare` and `peek` need no lease and change nothing that another run relies on. `Checkpoint.open` must
+`prepare`, `peek` and `usable` need no lease and change nothing that another run relies on. `Checkpoint.open` must
 be called by the holder of the lease: it writes `job.json` at the first start and a new fence at every one.
 """
 
@@ -22,7 +22,16 @@ from headrace._commit.paths import ENTRIES, Layout
 from headrace.endpoints import Json
 from headrace.errors import CheckpointDamaged, CheckpointError, CheckpointMismatch
 
-__all__ = ["FORMAT", "Checkpoint", "JobRecord", "durable_epoch", "logged_epochs", "peek", "prepare"]
+__all__ = [
+    "FORMAT",
+    "Checkpoint",
+    "JobRecord",
+    "durable_epoch",
+    "logged_epochs",
+    "peek",
+    "prepare",
+    "usable",
+]
 
 #: Of the files that this package writes. A checkpoint of another format is refused.
 FORMAT = 1
@@ -67,20 +76,19 @@ class Checkpoint:
     ) -> Checkpoint:
         """Create or verify the checkpoint and begin a new start. Call it under the lease only."""
         layout = prepare(root)
-        wanted = JobRecord(
-            job=job,
-            incarnation=uuid.uuid4().hex,
-            shards=shards or default_shards,
-            digest=digest,
-            signature=signature,
-            versions=versions,
+        record = usable(
+            layout, job=job, signature=signature, digest=digest, shards=shards, describe=describe
         )
-        record = peek(layout.root)
         if record is None:
-            record = wanted
+            record = JobRecord(
+                job=job,
+                incarnation=uuid.uuid4().hex,
+                shards=shards or default_shards,
+                digest=digest,
+                signature=signature,
+                versions=versions,
+            )
             write_record(layout.job, vars(record))
-        else:
-            _verify(layout, record, wanted, shards=shards, describe=describe)
         _make_directories(layout)
         return Checkpoint(layout, record, _next_fence(layout))
 
@@ -122,6 +130,42 @@ def prepare(root: str | Path) -> Layout:
     _check_modes(path)
     _check_entries(path)
     return Layout(path)
+
+
+def usable(
+    layout: Layout,
+    *,
+    job: str,
+    signature: Mapping[str, Json],
+    digest: str,
+    shards: int | None,
+    describe: Describe | None = None,
+) -> JobRecord | None:
+    """What the checkpoint says of its job, or None before the first start; raises if it is not this one.
+
+    Needs no lease, so a start that cannot work fails before it costs anything.
+    """
+    record = peek(layout.root)
+    if record is None:
+        return None
+    if record.job != job:
+        raise CheckpointMismatch(
+            f"checkpoint {layout.root} belongs to the job {record.job!r}, not to {job!r};"
+            " every job needs a checkpoint of its own"
+        )
+    if record.digest != digest:
+        changes = describe(record.signature, signature) if describe else []
+        raise CheckpointMismatch(
+            f"checkpoint {layout.root} was written by another graph of the job {record.job!r}: "
+            + ("; ".join(changes) or "its sources, keyed steps or sinks are not the same")
+            + ". Undo the change or start with a new checkpoint"
+        )
+    if shards is not None and shards != record.shards:
+        raise CheckpointMismatch(
+            f"checkpoint {layout.root} has {record.shards} shards and cannot be run with {shards};"
+            f" leave shards out or say shards={record.shards}"
+        )
+    return record
 
 
 def peek(root: str | Path) -> JobRecord | None:
@@ -193,33 +237,6 @@ def _check_entries(path: Path) -> None:
         raise CheckpointError(
             f"{path} is no checkpoint and is not empty (it holds {', '.join(strangers[:3])});"
             " give a directory of its own"
-        )
-
-
-def _verify(
-    layout: Layout,
-    record: JobRecord,
-    wanted: JobRecord,
-    *,
-    shards: int | None,
-    describe: Describe | None,
-) -> None:
-    if record.job != wanted.job:
-        raise CheckpointMismatch(
-            f"checkpoint {layout.root} belongs to the job {record.job!r}, not to {wanted.job!r};"
-            " every job needs a checkpoint of its own"
-        )
-    if record.digest != wanted.digest:
-        changes = describe(record.signature, wanted.signature) if describe else []
-        raise CheckpointMismatch(
-            f"checkpoint {layout.root} was written by another graph of the job {record.job!r}: "
-            + ("; ".join(changes) or "its sources, keyed steps or sinks are not the same")
-            + ". Undo the change or start with a new checkpoint"
-        )
-    if shards is not None and shards != record.shards:
-        raise CheckpointMismatch(
-            f"checkpoint {layout.root} has {record.shards} shards and cannot be run with {shards};"
-            f" leave shards out or say shards={record.shards}"
         )
 
 

@@ -10,13 +10,14 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyspark
 from pyspark import cloudpickle
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headrace._commit.checkpoint import Checkpoint, prepare
+from headrace._commit.checkpoint import Checkpoint, prepare, usable
 from headrace._commit.control import clear_stopped, is_stopped, write_request
 from headrace._commit.faults import Faults
 from headrace._commit.files import make_directory
@@ -31,7 +32,7 @@ from headrace._spark.epochs import EpochRecorder, RecordedEpoch
 from headrace._spark.errors import translate
 from headrace._spark.lease import JvmLease, refuse_if_held
 from headrace._spark.query import logged_offset, start_query
-from headrace._spark.replicas import replica_roots
+from headrace._spark.replicas import drop_replicas, replica_roots
 from headrace._spark.session import EmbeddedSpark, open_spark
 from headrace._spark.shard_ids import shard_ids
 from headrace._spark.worker import Job, JobSpec, sink_contexts
@@ -67,6 +68,7 @@ class Attempt:
     def run(self) -> None:
         """Raises an error of ours, whatever happened inside."""
         layout = prepare(self._settings.checkpoint)
+        usable(layout, **self._identity())
         refuse_if_held(layout.lease)
         packed = _pack(self._wanted)
         try:
@@ -109,20 +111,27 @@ class Attempt:
             done = True
         finally:
             committer.close(flush=done)
+        if recovered.finished or (self._last is not None and self._last.manifest.finished):
+            drop_replicas(job)
 
     def _open(self) -> Checkpoint:
-        nodes = tuple(self._wanted.nodes.values())
-        signed = signature(nodes)
         return Checkpoint.open(
             self._settings.checkpoint,
-            job=self._wanted.job,
-            signature=signed,
-            digest=digest(signed),
-            shards=self._settings.shards,
             default_shards=self._wanted.shards,
             versions=_versions(),
-            describe=describe_change,
+            **self._identity(),
         )
+
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must be of to be ours."""
+        signed = signature(tuple(self._wanted.nodes.values()))
+        return {
+            "job": self._wanted.job,
+            "signature": signed,
+            "digest": digest(signed),
+            "shards": self._settings.shards,
+            "describe": describe_change,
+        }
 
     def _query(
         self,

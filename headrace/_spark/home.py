@@ -69,7 +69,7 @@ def compile_classes(gateway: Any) -> bool:
         compiler.compile(files)
     except Exception:  # noqa: BLE001 - any compiler trouble has the same remedy: go on without
         return False
-    draft = Path(tempfile.mkdtemp(dir=_cache())) / jar.name
+    draft = jar.with_suffix(f".{os.getpid()}")
     with zipfile.ZipFile(draft, "w") as file:
         for path in sorted(directory.rglob("*.class")):
             file.write(path, path.relative_to(directory))

@@ -161,7 +161,7 @@ class JobReader(DataSourceStreamReader):
         if epoch < 0:
             return Facts()
         layout = rebuild(self._spec).layout
-        manifest = read_manifest(layout, epoch)
+        manifest = read_manifest(layout, epoch, fence=self._spec.fence)
         if manifest is None:
             raise CheckpointDamaged(f"{layout.manifests} has no manifest of epoch {epoch}")
         return Facts.from_json(manifest.facts)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace._runtime.state import ChunkStore, ShardState, TableSpec
-from headrace._runtime.state.replica import MappedArrays, hold, open_replica, sweep
+from headrace._runtime.state.replica import MappedArrays, hold, open_replica, release, sweep
 from headrace.keys import groups_of
 
 if TYPE_CHECKING:
     from headrace._spark.worker import Job
 
-__all__ = ["Replica", "replica_roots"]
+__all__ = ["Replica", "drop_replicas", "replica_roots"]
 
 _MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - the directory in it is ours alone, mode 0700
 
@@ -38,6 +38,12 @@ class Replica:
         """Unlock."""
         if isinstance(self._arrays, MappedArrays):
             self._arrays.close()
+
+
+def drop_replicas(job: Job) -> None:
+    """The job is finished: nobody will ask for its state again."""
+    for root in set(job.spec.replicas):
+        release(Path(root), job.spec.incarnation, remove=True)
 
 
 def replica_roots(incarnation: str) -> tuple[str, str]:

@@ -58,7 +58,7 @@ def test_restart_policy_replaces_what_died_without_a_new_process(
     victim: str, tmp_path: Path
 ) -> None:
     process = launch(tmp_path, CRASH_RESTARTS="3")
-    assert wait_until(lambda: (tmp_path / "state/spark/commits/2").exists())
+    assert wait_until((tmp_path / "state/spark/commits/2").exists)
     jvm = jvm_of(process)
     assert jvm is not None
     chosen = [jvm] if victim == "jvm" else pids("python_streaming_source_runner")

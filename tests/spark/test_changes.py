@@ -11,7 +11,9 @@ from headrace.connectors.memory import MemorySink, MemorySource
 ROWS: list[Any] = [{"n": n} for n in range(20)]
 
 
-def job(root: Path, *, extra_step: bool = False, rows: Any = ROWS) -> tuple[hr.Environment, MemorySink]:
+def job(
+    root: Path, *, extra_step: bool = False, rows: Any = ROWS
+) -> tuple[hr.Environment, MemorySink]:
     env = hr.Environment("changing", checkpoint=root / "state", epochs=hr.Epochs(rows=5))
     stream: Any = env.from_source(MemorySource(rows, schema={"n": int}), uid="numbers")
     if extra_step:
