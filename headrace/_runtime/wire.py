@@ -36,6 +36,8 @@ BEFORE = 0
 AFTER = 1
 
 _LENGTH = struct.Struct("<I")
+# Panes repeat and counts are small; two sockets and a shuffle lie ahead.
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Parcel:
 def encode_rows(batch: pa.RecordBatch) -> bytes:
     """An Arrow IPC stream of one batch."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
 
