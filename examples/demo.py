@@ -33,11 +33,14 @@ def main() -> None:
     """Both runs, then the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=2_000_000)
+    parser.add_argument("--verbose", action="store_true", help="show what Spark prints, too")
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run is not None:
         run(options.run, options.events)
         return
+    if options.verbose:
+        os.environ["HEADRACE_VERBOSE"] = "1"
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="headrace-demo-") as scratch:
         plain, killed = Path(scratch, "plain"), Path(scratch, "killed")

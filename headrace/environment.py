@@ -74,7 +74,7 @@ class Environment:
         self._restart = _instance(restart, Restart, "restart") or Restart.exponential()
         self._master = _checked_master(master, session)
         self._session = session
-        self._verbose = bool(verbose)
+        self._verbose = bool(verbose) or bool(os.environ.get("HEADRACE_VERBOSE"))
         self._graph = Graph()
 
     @property

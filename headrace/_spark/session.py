@@ -141,13 +141,13 @@ def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark
 
 def _hush_py4j() -> None:
     """When a JVM dies Py4J prints a traceback through the root logger; the job's error says it better."""
-
-    def ours(record: logging.LogRecord) -> bool:
-        return "py4j" not in record.pathname
-
     for handler in (logging.lastResort, *logging.getLogger().handlers):
-        if handler is not None and not any(f.__name__ == ours.__name__ for f in handler.filters):  # type: ignore[union-attr]
-            handler.addFilter(ours)
+        if handler is not None and _not_of_py4j not in handler.filters:
+            handler.addFilter(_not_of_py4j)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
 
 
 def _environment() -> dict[str, str]:
