@@ -1,7 +1,7 @@
 from datetime import timedelta
 
-import cloudpickle
 import pytest
+from pyspark import cloudpickle
 
 from headrace import aggregates
 from headrace._graph.nodes import ERRORS, LATE, Port
