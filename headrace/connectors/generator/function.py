@@ -4,16 +4,17 @@ The function must give the same rows for the same numbers at every call: replay 
 several partitions, blocks of rows are dealt out in turn, so that all partitions move on together.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from headrace.connectors.generator.dealing import DealtRows
 from headrace.connectors.generator.options import check_at_least, check_rate_limit
-from headrace.connectors.generator.pace import Clock, Everything, Pace, Paced, wall_clock_us
-from headrace.endpoints import Enumerator, Json, Source, SourceBatch, Span
+from headrace.connectors.generator.pace import Clock, Everything, Paced, wall_clock_us
+from headrace.endpoints import Enumerator, Json, Source, SourceBatch
 from headrace.errors import BuildError, InputError
 
 __all__ = ["Function"]
@@ -68,7 +69,7 @@ class Function(Source):
         rows = _ENDLESS_ROWS if self.rows is None else self.rows
         limit = self.rate_limit
         pace = Everything(rows) if limit is None else Paced(rows, limit, directory, clock)
-        return _FunctionEnumerator(pace, rows, self.partitions, endless=self.rows is None)
+        return DealtRows(pace, rows, self.partitions, deal=_dealt, endless=self.rows is None)
 
     def read(self, partition: str, start: int, end: int, directory: Path) -> Iterator[SourceBatch]:
         """Call the function for each unbroken run of row numbers."""
@@ -94,22 +95,6 @@ class Function(Source):
                 message = f"the function of a generator gave other columns than declared: {error}"
                 raise InputError(message) from error
         return batch
-
-
-class _FunctionEnumerator(Enumerator):
-    def __init__(self, pace: Pace, rows: int, partitions: int, *, endless: bool) -> None:
-        self._pace = pace
-        self._rows = rows
-        self._partitions = partitions
-        self._endless = endless
-
-    def spans(self) -> Mapping[str, Span]:
-        rows = self._pace.available()
-        finished = rows == self._rows and not self._endless
-        return {
-            str(place): Span(0, _dealt(rows, self._partitions, place), finished=finished)
-            for place in range(self._partitions)
-        }
 
 
 def _dealt(rows: int, partitions: int, place: int) -> int:

@@ -5,7 +5,7 @@ again, anywhere, with the same result. With several partitions the rows are deal
 partition is in order and all of them move through event time together.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from headrace.connectors.generator.dealing import DealtRows
 from headrace.connectors.generator.draws import Draws
 from headrace.connectors.generator.events import SCHEMAS, World, columns_of
 from headrace.connectors.generator.options import (
@@ -22,9 +23,9 @@ from headrace.connectors.generator.options import (
     check_share,
     check_span,
 )
-from headrace.connectors.generator.pace import Clock, Everything, Pace, Paced, wall_clock_us
+from headrace.connectors.generator.pace import Clock, Everything, Paced, wall_clock_us
 from headrace.connectors.generator.timeline import AUCTIONS, BIDS, PERSONS, Kind, Timeline
-from headrace.endpoints import Enumerator, Json, Source, SourceBatch, Span
+from headrace.endpoints import Enumerator, Json, Source, SourceBatch
 from headrace.errors import BuildError, SchemaError
 
 __all__ = ["Nexmark", "NexmarkSource"]
@@ -121,7 +122,7 @@ class NexmarkSource(Source):
         events, limit = self.stream.events, self.stream.rate_limit
         rows = self.kind.rows_in(_ENDLESS_EVENTS if events is None else events)
         pace = Everything(rows) if limit is None else Paced(rows, limit, directory, clock)
-        return _NexmarkEnumerator(pace, rows, self.stream.partitions, endless=events is None)
+        return DealtRows(pace, rows, self.stream.partitions, deal=_dealt, endless=events is None)
 
     def read(self, partition: str, start: int, end: int, directory: Path) -> Iterator[SourceBatch]:
         """Make the rows anew."""
@@ -131,22 +132,6 @@ class NexmarkSource(Source):
             events = self.kind.events(offsets * self.stream.partitions + int(partition))
             arrays = [makers[name](world, events) for name in self.columns]
             yield SourceBatch(pa.record_batch(arrays, schema=schema), offsets, partition)
-
-
-class _NexmarkEnumerator(Enumerator):
-    def __init__(self, pace: Pace, rows: int, partitions: int, *, endless: bool) -> None:
-        self._pace = pace
-        self._rows = rows
-        self._partitions = partitions
-        self._endless = endless
-
-    def spans(self) -> Mapping[str, Span]:
-        rows = self._pace.available()
-        finished = rows == self._rows and not self._endless
-        return {
-            str(place): Span(0, _dealt(rows, self._partitions, place), finished=finished)
-            for place in range(self._partitions)
-        }
 
 
 def _dealt(rows: int, partitions: int, place: int) -> int:
