@@ -136,14 +136,15 @@ def _start(name: str, master: str, log: Path, *, verbose: bool) -> EmbeddedSpark
     builder = SparkSession.builder.config(conf=conf)
     if forkless:
         builder = builder.config("spark.hadoop.fs.file.impl", home.FILE_SYSTEM)
-    return EmbeddedSpark(builder.getOrCreate(), forkless, log)
+    session = builder.getOrCreate()
+    # It prints the traceback of a connection that broke; a JVM that dies breaks it.
+    session.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign] # noqa: SLF001
+    return EmbeddedSpark(session, forkless, log)
 
 
 def _hush_py4j() -> None:
     """When a JVM dies Py4J prints a traceback through the root logger; the job's error says it better."""
-    for handler in (logging.lastResort, *logging.getLogger().handlers):
-        if handler is not None and _not_of_py4j not in handler.filters:
-            handler.addFilter(_not_of_py4j)
+    logging.getLogger().addFilter(_not_of_py4j)
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
