@@ -26,9 +26,9 @@ class Verdict:
 CLEAN = Verdict(0, 0, 0, 0, 0)
 
 
-def check(root: Path) -> Verdict:
-    """Read the sinks of a finished run."""
-    expected = Counter((n % pipeline.KEYS, n // pipeline.KEYS) for n in range(pipeline.ROWS))
+def check(root: Path, rows: int = pipeline.ROWS) -> Verdict:
+    """Read the sinks of a finished run over so many rows."""
+    expected = Counter((n % pipeline.KEYS, n // pipeline.KEYS) for n in range(rows))
     seen: Counter[tuple[int, int]] = Counter()
     last: dict[int, int] = {}
     disordered = 0
@@ -42,7 +42,7 @@ def check(root: Path) -> Verdict:
         lost=(expected - seen).total(),
         doubled=(seen - expected).total(),
         disordered=disordered,
-        windows_wrong=_windows_wrong(root, late),
+        windows_wrong=_windows_wrong(root, late, rows),
         late_wrong=(late - expected).total() + sum(count > 1 for count in late.values()),
     )
 
@@ -56,12 +56,12 @@ def _late(root: Path) -> Counter[tuple[int, int]]:
     return Counter((row["key"], row["sequence"]) for row in rows)
 
 
-def _windows_wrong(root: Path, late: Counter[tuple[int, int]]) -> int:
+def _windows_wrong(root: Path, late: Counter[tuple[int, int]], rows: int) -> int:
     """Windows whose last firing is not the count and total of the rows that were not late."""
     wanted: Counter[tuple[int, int]] = Counter()
     totals: Counter[tuple[int, int]] = Counter()
     start_us = int(pipeline.START.timestamp()) * 1_000_000
-    for n in range(pipeline.ROWS):
+    for n in range(rows):
         key, sequence = n % pipeline.KEYS, n // pipeline.KEYS
         if not late[key, sequence]:
             at = start_us + n * 10_000 - (120_000_000 if n % 97 == 96 else 0)

@@ -16,7 +16,7 @@ import headrace as hr
 from headrace.connectors import files, generator
 
 KEYS = 50
-ROWS = 24_000
+ROWS = int(os.environ.get("CRASH_ROWS", "24000"))
 ROWS_PER_EPOCH = 2_000
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SCHEMA = pa.schema(

@@ -1,30 +1,48 @@
-"""Twenty kills in one job, at times and of victims drawn from a seed. The same seed gives the same plan."""
+"""Twenty kills in one job, at moments and of victims drawn from a seed. The same seed gives the same plan."""
 
 import contextlib
 import os
 import random
 import signal
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from headrace._commit.checkpoint import durable_epoch
+from headrace._commit.paths import Layout
+from tests.crash import pipeline
 from tests.crash.checker import CLEAN, check
-from tests.crash.killing import end_group, finish, jvm_of, launch, run
+from tests.crash.killing import end_group, finish, jvm_of, launch, run, wait_until
 
 pytestmark = pytest.mark.crash
 
 SEED = int(os.environ.get("HEADRACE_KILL_SEED", "20250101"))
 KILLS = 20
-FIRST_S, LAST_S = 2.0, 14.0
+#: More than the job can do between twenty kills, so that each of them finds it at work.
+ROWS = 400_000
 
 
-def schedule(seed: int) -> list[tuple[float, str]]:
-    """(seconds after the start, victim) of each kill."""
+@dataclass(frozen=True)
+class Kill:
+    """So long after the start, or after the run's first new commit; and whom."""
+
+    at_work: bool
+    after_s: float
+    victim: str
+
+
+def schedule(seed: int) -> list[Kill]:
+    """Half of the kills meet the start of a job, half meet it at work."""
     draw = random.Random(seed)
     return [
-        (draw.uniform(FIRST_S, LAST_S), draw.choice(("group", "driver", "jvm")))
-        for _ in range(KILLS)
+        Kill(
+            at_work=number % 2 == 1,
+            after_s=draw.uniform(0.0, 1.5) if number % 2 else draw.uniform(1.0, 9.0),
+            victim=draw.choice(("group", "driver", "jvm")),
+        )
+        for number in range(KILLS)
     ]
 
 
@@ -34,19 +52,24 @@ def test_the_same_seed_gives_the_same_schedule() -> None:
 
 
 def test_twenty_random_kills_lose_and_double_nothing(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "state")
     injected = 0
-    for after_s, victim in schedule(SEED):
-        process = launch(tmp_path)
-        time.sleep(after_s)
-        pid = jvm_of(process) if victim == "jvm" else process.pid
+    for kill in schedule(SEED):
+        before = durable_epoch(layout)
+        process = launch(tmp_path, CRASH_ROWS=str(ROWS))
+        if kill.at_work:
+            assert wait_until(lambda: durable_epoch(layout) > before)  # noqa: B023
+        time.sleep(kill.after_s)
+        pid = jvm_of(process) if kill.victim == "jvm" else process.pid
         injected += 1
-        if victim == "group" or pid is None:
+        if kill.victim == "group" or pid is None:
             end_group(process)
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         finish(process)
-    ended = run(tmp_path)
+    assert durable_epoch(layout) < ROWS // pipeline.ROWS_PER_EPOCH, "done before the last kill"
+    ended = run(tmp_path, CRASH_ROWS=str(ROWS))
     assert ended.code == 0, ended.said
     assert injected == KILLS
-    assert check(tmp_path) == CLEAN, f"seed {SEED}"
+    assert check(tmp_path, ROWS) == CLEAN, f"seed {SEED}"
