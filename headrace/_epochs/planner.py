@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from headrace._commit.control import Request
 from headrace._epochs.allotment import allot
 from headrace._epochs.facts import Facts
 from headrace._epochs.offset import Offset, Ranges
@@ -25,9 +25,8 @@ from headrace.endpoints import Source, Span
 from headrace.errors import InputError
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK, WatermarkStrategy
 
-__all__ = ["PlannerSettings", "Request", "Spans", "plan", "unread"]
+__all__ = ["PlannerSettings", "Spans", "plan", "unread"]
 
-Request = Literal["run", "stop", "drain"]
 #: source uid -> partition -> what it offers.
 Spans = Mapping[str, Mapping[str, Span]]
 

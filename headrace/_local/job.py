@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from headrace._commit.control import Request
 from headrace._commit.files import make_directory
 from headrace._commit.paths import Layout
 from headrace._epochs.offset import Offset
-from headrace._epochs.planner import PlannerSettings, Request, plan
+from headrace._epochs.planner import PlannerSettings, plan
 from headrace._graph.plan import Plan
 from headrace._local.epoch import EpochRun
 from headrace._local.memory import Memory, Stores
