@@ -14,8 +14,10 @@ from headrace._runtime.aggregates.custom import Custom
 from headrace._runtime.aggregates.distinct import DistinctCount, DistinctList
 from headrace._runtime.aggregates.extremes import Extreme
 from headrace._runtime.aggregates.fold import Fold
+from headrace._runtime.aggregates.frequent import TopSketch
 from headrace._runtime.aggregates.moments import Variance
 from headrace._runtime.aggregates.picks import Choice, Pick
+from headrace._runtime.aggregates.sketches import DistinctSketch, QuantileSketch
 from headrace._runtime.aggregates.sums import Average, DecimalSum, FloatSum, IntegerSum
 from headrace._runtime.aggregates.words import has_words
 from headrace.aggregates import Aggregate
@@ -34,6 +36,8 @@ class Setting:
     keys: pa.Schema
     #: Windows share panes, so accumulators of several panes are merged when one fires.
     overlapping: bool
+    #: Some rows withdraw others: `Flush.weights` says which.
+    weighted: bool = False
 
 
 def make_fold(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
@@ -103,6 +107,25 @@ def _collect(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
     return Collect(name, column, kind, overlapping=setting.overlapping)
 
 
+def _quantiles(name: str, aggregate: Aggregate, _: Setting) -> Fold:
+    as_list = aggregate.kind == "approx_quantiles"
+    ranks = aggregate.option("ranks") if as_list else [aggregate.option("rank")]
+    return QuantileSketch(name, _column(aggregate), ranks, k=aggregate.option("k"), as_list=as_list)
+
+
+def _distinct_sketch(name: str, aggregate: Aggregate, _: Setting) -> Fold:
+    return DistinctSketch(name, _column(aggregate), lg_k=aggregate.option("lg_k"))
+
+
+def _top(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    column = _column(aggregate)
+    kind = setting.schema.field(column).type
+    result = aggregate.result_type(setting.schema)
+    return TopSketch(
+        name, column, kind, result, n=aggregate.option("n"), lg_k=aggregate.option("lg_k")
+    )
+
+
 def _custom(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
     assert aggregate.function is not None
     return Custom(name, aggregate.function, setting.uid)
@@ -122,5 +145,9 @@ _KINDS: Mapping[str, Callable[[str, Aggregate, Setting], Fold]] = {
     "variance": _variance,
     "stddev": _variance,
     "collect": _collect,
+    "approx_quantile": _quantiles,
+    "approx_quantiles": _quantiles,
+    "approx_count_distinct": _distinct_sketch,
+    "approx_top": _top,
     "function": _custom,
 }
