@@ -3,7 +3,8 @@
 With `Epochs(rows=R)` it is exactly R rows a source, shared evenly by the partitions that have not ended; a
 share that is not all there yet is waited for, so cuts do not depend on how fast rows come. Otherwise it is
 what there is, up to a limit that `facts` steers, shared evenly by all partitions of all sources. Either way
-no epoch crosses a cut of a source, and a source whose positions are not rows is counted in positions.
+no epoch crosses a cut of a source, and a source whose positions are not rows is counted in positions. What
+alignment allows a partition (`_watermarks.alignment`) is the most that it gets.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 
 from headrace._epochs.facts import Facts
 from headrace._epochs.offset import Ranges
+from headrace._watermarks.alignment import Allowances
 from headrace.config import Epochs
 from headrace.endpoints import Source, Span
 
@@ -26,15 +28,19 @@ def allot(
     facts: Facts,
     epochs: Epochs,
     sources: Mapping[str, Source],
+    allowances: Allowances | None = None,
 ) -> Ranges:
     """The ranges of the next epoch; `here` has every partition as an empty range where it stands."""
+    most = _most(here, sources, allowances or {})
     if epochs.rows is not None:
         taken = {
-            source: _exactly(epochs.rows, parts, spans.get(source, {}), sources.get(source))
+            source: _exactly(
+                epochs.rows, parts, spans.get(source, {}), sources.get(source), most[source]
+            )
             for source, parts in here.items()
         }
     else:
-        taken = _up_to_limit(here, spans, facts, epochs, sources)
+        taken = _up_to_limit(here, spans, facts, epochs, sources, most)
     return {
         source: {
             name: (start, start + taken[source].get(name, 0)) for name, (start, _) in parts.items()
@@ -59,22 +65,42 @@ def share(amount: int, capacities: Mapping[str, int]) -> dict[str, int]:
     return taken
 
 
+def _most(
+    here: Ranges, sources: Mapping[str, Source], allowances: Allowances
+) -> dict[str, dict[str, int]]:
+    """The most positions of each partition, whatever there is."""
+    limits = {uid: source.max_positions for uid, source in sources.items()}
+    return {
+        source: {
+            name: min(
+                _ENDLESS if limits.get(source) is None else limits[source] or 0,
+                allowances.get((source, name), _ENDLESS),
+            )
+            for name in parts
+        }
+        for source, parts in here.items()
+    }
+
+
 def _exactly(
     rows: int,
     parts: Mapping[str, tuple[int, int]],
     spans: Mapping[str, Span],
     source: Source | None,
+    most: Mapping[str, int],
 ) -> dict[str, int]:
     """Shares that do not depend on how much has come, or nothing until all of them are there."""
     if source is not None and not source.row_positions:
-        return {name: min(1, _reach(start, spans.get(name))) for name, (start, _) in parts.items()}
+        return {
+            name: min(1, most[name], _reach(start, spans.get(name)))
+            for name, (start, _) in parts.items()
+        }
     reaches = {name: _reach(start, spans.get(name)) for name, (start, _) in parts.items()}
     capacities = {
         name: reaches[name] if _is_closed(start, spans.get(name)) else _ENDLESS
         for name, (start, _) in parts.items()
     }
-    most = _ENDLESS if source is None or source.max_positions is None else source.max_positions
-    taken = share(rows, {name: min(most, capacity) for name, capacity in capacities.items()})
+    taken = share(rows, {name: min(most[name], capacity) for name, capacity in capacities.items()})
     complete = all(taken[name] <= reaches[name] for name in taken)
     return taken if complete else {}
 
@@ -85,6 +111,7 @@ def _up_to_limit(
     facts: Facts,
     epochs: Epochs,
     sources: Mapping[str, Source],
+    most: Mapping[str, Mapping[str, int]],
 ) -> dict[str, dict[str, int]]:
     limit = min(facts.limit, epochs.max_rows)
     if facts.bytes_per_row > 0:
@@ -93,8 +120,7 @@ def _up_to_limit(
     for source, parts in here.items():
         for name, (start, _) in parts.items():
             reach = _reach(start, spans.get(source, {}).get(name))
-            most = sources[source].max_positions if source in sources else None
-            wanted[source, name] = reach if most is None else min(reach, most)
+            wanted[source, name] = min(reach, most[source][name])
     counted = {key: n for key, n in wanted.items() if n and sources[key[0]].row_positions}
     rows = share(limit, {_joined(key): n for key, n in counted.items()})
     taken: dict[str, dict[str, int]] = {source: {} for source in here}

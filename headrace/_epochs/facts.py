@@ -6,11 +6,12 @@ there, from the previous epoch's facts and this epoch's measurements alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headrace._epochs.offset import Offset
+from headrace._watermarks.generators import Generated, State
 from headrace._watermarks.tracker import Tracker, observe
 from headrace.endpoints import Json
 from headrace.errors import CheckpointDamaged
@@ -39,10 +40,17 @@ class Facts:
     bytes_per_row: float = 0.0
     #: By source: rows a position, of sources whose positions are not rows.
     rows_per_position: Mapping[str, float] = field(default_factory=dict)
+    #: uid of a keyed step -> [watermark at which it fires next, rows that would fire, clock it waits for]
+    outlooks: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
     #: Of the last epoch, for those who look.
     rows: int = 0
     size: int = 0
     duration_us: int = 0
+
+    @property
+    def due_us(self) -> int | None:
+        """The earliest clock at which a step wants an epoch, though nothing may come."""
+        return min((due for _, _, due in self.outlooks.values() if due is not None), default=None)
 
     def after(
         self,
@@ -52,25 +60,33 @@ class Facts:
         rows: Mapping[str, int],
         size: int,
         duration_us: int | None,
+        outlooks: Mapping[str, Sequence[int | None]] | None = None,
+        generators: Mapping[str, Mapping[str, State]] | None = None,
+        assigned: Mapping[str, Collection[str]] | None = None,
     ) -> Facts:
         """The facts behind `offset`, from those before it.
 
         `maxima`: source -> partition -> greatest timestamp, partitions without rows left out. `rows`: rows
         read by source. `size`: their bytes in memory. `duration_us`: how long the epoch took; None if
-        unknown, as in an epoch that was planned by an earlier run.
+        unknown, as in an epoch that was planned by an earlier run. `outlooks`: what keyed steps wait for.
+        `generators`: what the users' generators remember, of partitions with rows. `assigned`: the partitions
+        of steps that assign timestamps; `maxima` has theirs too.
         """
         total = sum(rows.values())
+        tracker = observe(
+            self.tracker,
+            maxima,
+            partitions={**offset.ranges, **(assigned or {})},
+            watermarks=offset.watermarks,
+            clock_us=offset.clock_us,
+            taken=_taken(offset),
+        )
         return Facts(
-            tracker=observe(
-                self.tracker,
-                maxima,
-                partitions=offset.ranges,
-                watermarks=offset.watermarks,
-                clock_us=offset.clock_us,
-            ),
+            tracker=tracker.saying(_remembered(offset, generators or {})),
             limit=_steer(self.limit, total, duration_us),
             bytes_per_row=size / total if total else self.bytes_per_row,
             rows_per_position={**self.rows_per_position, **_densities(offset, rows)},
+            outlooks=outlooks or {},
             rows=total,
             size=size,
             duration_us=duration_us or 0,
@@ -83,6 +99,7 @@ class Facts:
             "limit": self.limit,
             "bytes_per_row": self.bytes_per_row,
             "rows_per_position": dict(self.rows_per_position),
+            "outlooks": {uid: list(outlook) for uid, outlook in self.outlooks.items()},
             "rows": self.rows,
             "size": self.size,
             "duration_us": self.duration_us,
@@ -108,6 +125,26 @@ def _steer(limit: int, rows: int, duration_us: int | None) -> int:
         growth = min(2 * TARGET_US / duration_us, 4.0) if duration_us < _SHORT_US else 1.0
         return min(int(limit * growth), _GREATEST_LIMIT)
     return limit
+
+
+def _taken(offset: Offset) -> dict[str, dict[str, int]]:
+    return {
+        source: {name: to - start for name, (start, to) in parts.items()}
+        for source, parts in offset.ranges.items()
+    }
+
+
+def _remembered(
+    offset: Offset, heard: Mapping[str, Mapping[str, State]]
+) -> dict[str, dict[str, Generated]]:
+    """What generators said when the epoch was planned, and remember behind its rows."""
+    return {
+        source: {
+            name: said._replace(state=heard.get(source, {}).get(name, said.state))
+            for name, said in parts.items()
+        }
+        for source, parts in offset.generators.items()
+    }
 
 
 def _densities(offset: Offset, rows: Mapping[str, int]) -> dict[str, float]:

@@ -5,7 +5,7 @@ and it keeps nothing between calls. How many rows an epoch takes is `allotment`;
 
     birth      epoch 0 always happens, with or without rows: Spark runs it whatever we answer
     rows       something can be read
-    time       a watermark moved, be it only because a partition went idle
+    time       a watermark moved, be it only because a partition went idle; or a step waits for this clock
     end        every source is finished and read, or a drain was asked for: once, with all watermarks
                at the end of time and no rows
 """
@@ -13,33 +13,22 @@ and it keeps nothing between calls. How many rows an epoch takes is `allotment`;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from headrace._commit.control import Request
 from headrace._epochs.allotment import allot
 from headrace._epochs.facts import Facts
 from headrace._epochs.offset import Offset, Ranges
-from headrace._watermarks.tracker import Standing, advance
-from headrace.config import Epochs
-from headrace.endpoints import Source, Span
+from headrace._epochs.settings import PlannerSettings
+from headrace._epochs.vectors import Standings, final_vectors, is_stirred, next_vectors
+from headrace._watermarks.alignment import allowances
+from headrace._watermarks.tracker import Standing
+from headrace.endpoints import Span
 from headrace.errors import InputError
-from headrace.watermarks import END_OF_TIME, NO_WATERMARK, WatermarkStrategy
 
 __all__ = ["PlannerSettings", "Spans", "plan", "unread"]
 
 #: source uid -> partition -> what it offers.
 Spans = Mapping[str, Mapping[str, Span]]
-
-
-@dataclass(frozen=True)
-class PlannerSettings:
-    """What does not change while a job runs."""
-
-    epochs: Epochs
-    sources: Mapping[str, Source]
-    strategies: Mapping[str, WatermarkStrategy | None]
-    #: With so many epochs that a sink has not shown, nothing more is taken in.
-    max_unpublished: int = 16
 
 
 def plan(
@@ -64,16 +53,20 @@ def plan(
     here = _positions(start, spans)
     if request == "drain" or _exhausted(here, spans, settings):
         return _final(start, here, settings, clock_us)
-    ranges = allot(here, spans, facts, settings.epochs, settings.sources)
+    standings = _standings(start, spans)
+    vectors = next_vectors(start, facts, here, standings, clock_us=clock_us, settings=settings)
     offset = Offset(
         start.epoch + 1,
-        ranges,
-        _watermarks(start, facts, spans, settings, clock_us),
-        _vector(start, settings),
+        _ranges(here, spans, facts, standings, clock_us, settings),
+        vectors.watermarks,
+        vectors.before,
         clock_us,
+        generators=vectors.generators,
     )
-    due = offset.positions > 0 or offset.watermarks != offset.before
-    return offset if due or birth else None
+    if birth or offset.positions > 0:
+        return offset
+    stirred = is_stirred(start, facts, vectors, clock_us=clock_us, settings=settings)
+    return offset if stirred else None
 
 
 def unread(start: Offset, spans: Spans) -> dict[str, int]:
@@ -154,35 +147,34 @@ def _standing(span: Span | None, position: int) -> Standing:
     return "finished" if span.finished else "open"
 
 
-def _watermarks(
-    start: Offset, facts: Facts, spans: Spans, settings: PlannerSettings, clock_us: int
-) -> dict[str, int]:
-    standings = {
+def _standings(start: Offset, spans: Spans) -> Standings:
+    return {
         source: {
             name: _standing(span, _position(start, source, name, span))
             for name, span in parts.items()
         }
         for source, parts in spans.items()
     }
-    return advance(
+
+
+def _ranges(
+    here: Ranges,
+    spans: Spans,
+    facts: Facts,
+    standings: Standings,
+    clock_us: int,
+    settings: PlannerSettings,
+) -> Ranges:
+    allowed = allowances(
         facts.tracker,
-        _vector(start, settings),
         settings.strategies,
+        settings.sources,
         standings=standings,
         clock_us=clock_us,
     )
-
-
-def _vector(start: Offset, settings: PlannerSettings) -> dict[str, int]:
-    return {source: start.watermarks.get(source, NO_WATERMARK) for source in settings.strategies}
+    return allot(here, spans, facts, settings.epochs, settings.sources, allowed)
 
 
 def _final(start: Offset, here: Ranges, settings: PlannerSettings, clock_us: int) -> Offset:
-    return Offset(
-        start.epoch + 1,
-        here,
-        dict.fromkeys(settings.strategies, END_OF_TIME),
-        _vector(start, settings),
-        clock_us,
-        final=True,
-    )
+    vectors = final_vectors(start, settings)
+    return Offset(start.epoch + 1, here, vectors.watermarks, vectors.before, clock_us, final=True)

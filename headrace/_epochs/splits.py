@@ -1,12 +1,13 @@
 """Which task reads what: the ranges of an epoch in nearly equal parts. Pure.
 
 Every task costs tens of milliseconds whatever it reads, so a small epoch is one task. The parts of one
-partition stay in order within a task, and each is one contiguous range.
+partition stay in order within a task, and each is one contiguous range. A partition is not cut if its source
+cannot be, or if a watermark generator must see its rows in order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from headrace._epochs.offset import Offset
@@ -29,8 +30,13 @@ class Slice(NamedTuple):
     end: int
 
 
-def split(offset: Offset, sources: Mapping[str, Source], tasks: int) -> list[list[Slice]]:
-    """At least one task (ticks ride with the first), at most `tasks`, none empty but a lone one."""
+def split(
+    offset: Offset, sources: Mapping[str, Source], tasks: int, *, whole: Collection[str] = ()
+) -> list[list[Slice]]:
+    """At least one task (ticks ride with the first), at most `tasks`, none empty but a lone one.
+
+    The partitions of the sources in `whole` are read by one task each.
+    """
     slices = list(_slices(offset))
     weights = [_weight(piece, sources) for piece in slices]
     total = sum(weights)
@@ -38,7 +44,8 @@ def split(offset: Offset, sources: Mapping[str, Source], tasks: int) -> list[lis
     parts: list[list[Slice]] = [[] for _ in range(count)]
     done = 0
     for piece, weight in zip(slices, weights, strict=True):
-        for number, part in _cut(piece, weight, done, total, count, sources):
+        divisible = sources[piece.source].splittable and piece.source not in whole
+        for number, part in _cut(piece, weight, done, total, count, divisible=divisible):
             parts[number].append(part)
         done += weight
     return [part for part in parts if part] or [[]]
@@ -57,10 +64,10 @@ def _weight(piece: Slice, sources: Mapping[str, Source]) -> int:
 
 
 def _cut(
-    piece: Slice, weight: int, done: int, total: int, count: int, sources: Mapping[str, Source]
+    piece: Slice, weight: int, done: int, total: int, count: int, *, divisible: bool
 ) -> Iterator[tuple[int, Slice]]:
     """The parts of a range by task; `done` is the weight of all ranges before it."""
-    if not sources[piece.source].splittable:
+    if not divisible:
         yield min(count - 1, (done + weight // 2) * count // total), piece
         return
     length, start = piece.end - piece.start, piece.start

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from headrace._runtime.report import TaskReport
+from headrace._watermarks.generators import State
 
 __all__ = ["Observed", "audit", "counts_of", "foreign_state", "observed"]
 
@@ -39,6 +40,10 @@ class Observed:
     size: int
     #: uid of a keyed step -> shard -> stamp of its state behind the epoch
     stamps: dict[str, dict[str, str]]
+    #: uid of a keyed step -> [fires_at, keys, due], see `Outlook`
+    outlooks: dict[str, list[int | None]]
+    #: source -> partition -> what its watermark generator remembers
+    generators: dict[str, dict[str, State]]
 
 
 def observed(reports: Sequence[TaskReport]) -> Observed:
@@ -51,10 +56,13 @@ def observed(reports: Sequence[TaskReport]) -> Observed:
         for source, parts in report.maxima.items():
             for partition, stamp in parts.items():
                 total.observe(source, partition, stamp)
+        for source, states in report.generators.items():
+            # One task reads a partition that has a generator.
+            total.generators.setdefault(source, {}).update(states)
         for uid, (_, after) in report.stamps.items():
             stamps.setdefault(uid, {})[str(report.task)] = after
     size = sum(report.size for report in reports)
-    return Observed(total.maxima, total.rows, size, stamps)
+    return Observed(total.maxima, total.rows, size, stamps, _outlooks(reports), total.generators)
 
 
 def counts_of(reports: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
@@ -67,6 +75,18 @@ def counts_of(reports: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
         for receipt in report.receipts:
             total.count(receipt.sink, "out", receipt.rows)
     return total.counts
+
+
+def _outlooks(reports: Sequence[TaskReport]) -> dict[str, list[int | None]]:
+    """The nearest firing over all shards, how many rows it has in those that share it, the earliest wish."""
+    found: dict[str, list[int | None]] = {}
+    for uid in sorted({uid for report in reports for uid in report.outlooks}):
+        mine = [report.outlooks[uid] for report in reports if uid in report.outlooks]
+        fires_at = min((at for at, _, _ in mine if at is not None), default=None)
+        keys = 0 if fires_at is None else sum(rows for at, rows, _ in mine if at == fires_at)
+        due = min((wish for _, _, wish in mine if wish is not None), default=None)
+        found[uid] = [fires_at, keys, due]
+    return found
 
 
 def _missing(reports: Sequence[TaskReport], stages: int, shards: int) -> Iterator[str]:

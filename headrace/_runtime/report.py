@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from headrace._watermarks.generators import State
 from headrace.endpoints import Receipt
 
 __all__ = ["TaskReport"]
@@ -25,6 +26,8 @@ class TaskReport:
     attempt: str
     consumed: dict[str, str] = field(default_factory=dict)
     maxima: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: By source and partition: what the user's watermark generator remembers.
+    generators: dict[str, dict[str, State]] = field(default_factory=dict)
     #: By source, rows that were read; and their bytes in memory.
     rows: dict[str, int] = field(default_factory=dict)
     size: int = 0
@@ -32,6 +35,8 @@ class TaskReport:
     receipts: list[Receipt] = field(default_factory=list)
     #: uid of a keyed step -> (stamp before the epoch, stamp after it)
     stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
+    #: uid of a keyed step -> (fires_at, keys, due), see `Outlook`
+    outlooks: dict[str, tuple[int | None, int, int | None]] = field(default_factory=dict)
     elapsed_us: int = 0
 
     def count(self, uid: str, what: str, rows: int) -> None:

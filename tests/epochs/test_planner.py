@@ -19,7 +19,7 @@ from headrace._epochs.planner import PlannerSettings, plan, unread
 from headrace.config import Epochs
 from headrace.endpoints import Enumerator, Json, Source, SourceBatch, Span
 from headrace.errors import InputError
-from headrace.watermarks import END_OF_TIME, NO_WATERMARK, WatermarkStrategy
+from headrace.watermarks import CLOCK, END_OF_TIME, NO_WATERMARK, WatermarkStrategy
 
 
 class Rows(Source):
@@ -86,8 +86,9 @@ DONE = Span(0, 10, finished=True)
 
 
 def test_the_birth_epoch_happens_without_anything_to_read() -> None:
+    before = {"s": NO_WATERMARK, CLOCK: NO_WATERMARK}
     assert next_epoch(INITIAL, {}) == Offset(
-        0, {"s": {}}, {"s": NO_WATERMARK}, {"s": NO_WATERMARK}, 0
+        0, {"s": {}}, {"s": NO_WATERMARK, CLOCK: -1}, before, 0
     )
     assert next_epoch(INITIAL, {}, request="stop", unpublished=99) is not None
 
@@ -102,8 +103,8 @@ def test_a_bounded_job_reads_all_and_ends_with_one_final_epoch() -> None:
     offsets = run({"s": {"0": DONE}}, settings())
     assert cuts(offsets) == [(0, 10), (10, 10)]
     assert [offset.final for offset in offsets] == [False, True]
-    assert offsets[-1].watermarks == {"s": END_OF_TIME}
-    assert offsets[-1].before == {"s": NO_WATERMARK}
+    assert offsets[-1].watermarks == {"s": END_OF_TIME, CLOCK: END_OF_TIME}
+    assert offsets[-1].before == {"s": NO_WATERMARK, CLOCK: -1}
 
 
 def test_empty_bounded_input_is_one_final_epoch() -> None:
@@ -131,7 +132,7 @@ def test_a_moved_watermark_alone_is_a_reason_for_an_epoch() -> None:
     facts = Facts().after(first, maxima={"s": {"0": 29}}, rows={"s": 30}, size=0, duration_us=None)
     second = next_epoch(first, spans, facts)
     assert second is not None
-    assert (second.positions, second.watermarks) == (0, {"s": 18})
+    assert (second.positions, second.watermarks["s"]) == (0, 18)
     after = facts.after(second, maxima={}, rows={}, size=0, duration_us=None)
     assert next_epoch(second, spans, after) is None
 
@@ -147,7 +148,7 @@ def test_idleness_alone_is_a_reason_for_an_epoch() -> None:
     assert next_epoch(first, spans, facts, settings=chosen, clock_us=99) is None
     woken = next_epoch(first, spans, facts, settings=chosen, clock_us=100)
     assert woken is not None
-    assert woken.watermarks == {"s": 18}
+    assert woken.watermarks == {"s": 18, CLOCK: 99}
 
 
 def test_exact_rows_are_split_evenly_and_the_rest_goes_where_rows_are_left() -> None:
@@ -244,7 +245,8 @@ def test_a_stop_plans_nothing_and_a_drain_plans_the_end() -> None:
     assert next_epoch(first, more, request="stop") is None
     last = next_epoch(first, more, request="drain")
     assert last is not None
-    assert (last.final, last.positions, last.watermarks) == (True, 0, {"s": END_OF_TIME})
+    assert (last.final, last.positions) == (True, 0)
+    assert last.watermarks == {"s": END_OF_TIME, CLOCK: END_OF_TIME}
     assert next_epoch(last, more) is None
     assert unread(last, more) == {"s": 4}
 
