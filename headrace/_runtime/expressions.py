@@ -164,7 +164,8 @@ def _cast(operand: Datum, target: pa.DataType) -> Datum:
 
 
 def _field(operand: Datum, name: str) -> Datum:
-    return pc.struct_field(operand, name)
+    # In a list, because Arrow takes a name that begins with a dot for a path.
+    return pc.struct_field(operand, [name])
 
 
 def _length(operand: Datum) -> Datum:

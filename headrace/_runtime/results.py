@@ -16,7 +16,7 @@ import pyarrow as pa
 from headrace.errors import UserCodeError
 from headrace.schema import Row
 
-__all__ = ["Wrong", "build_batch", "build_column"]
+__all__ = ["Wrong", "build_batch", "build_column", "fields_of"]
 
 #: Adds the step and the row's origin to a complaint about the result at an index.
 Wrong = Callable[[int, str], UserCodeError]
@@ -47,39 +47,7 @@ def build_column(column: Sequence[Any], field: pa.Field, wrong: Wrong) -> pa.Arr
     return array
 
 
-def _columns(results: Sequence[Any], schema: pa.Schema, wrong: Wrong) -> list[Sequence[Any]]:
-    kinds = set(map(type, results))
-    if schema.names == [_VALUE] and not any(_is_record(kind) for kind in kinds):
-        return [results]
-    if len(kinds) == 1:
-        uniform = _uniform_columns(results, next(iter(kinds)), schema)
-        if uniform is not None:
-            return uniform
-    rows = [_fields(result, schema, index, wrong) for index, result in enumerate(results)]
-    return [list(map(itemgetter(place), rows)) for place in range(len(schema))]
-
-
-def _uniform_columns(
-    results: Sequence[Any], kind: type, schema: pa.Schema
-) -> list[Sequence[Any]] | None:
-    # The fast way for results of one type; None sends them down the slow way, which finds the mistake.
-    if not _is_record(kind):
-        return None
-    try:
-        if issubclass(kind, Row):
-            # Rows are tuples: turning them on their side beats looking fields up by name.
-            sides = dict(zip(kind._fields, zip(*results, strict=True), strict=True))
-            return [sides[name] for name in schema.names]
-        if issubclass(kind, dict):
-            if set(map(len, results)) != {len(schema)}:
-                return None
-            return [list(map(itemgetter(name), results)) for name in schema.names]
-        return [list(map(attrgetter(name), results)) for name in schema.names]
-    except (KeyError, AttributeError):
-        return None
-
-
-def _fields(result: Any, schema: pa.Schema, index: int, wrong: Wrong) -> list[Any]:
+def fields_of(result: Any, schema: pa.Schema, index: int, wrong: Wrong) -> list[Any]:
     """The values of one result in the order of the schema."""
     names = schema.names
     if isinstance(result, Mapping) and not (names == [_VALUE] and set(result) != {_VALUE}):
@@ -108,6 +76,38 @@ def _fields(result: Any, schema: pa.Schema, index: int, wrong: Wrong) -> list[An
             f"the field '{missing[0]}' ({kind}) is missing from {result!r}; {_declared(schema)}",
         )
     return [found[name] for name in names]
+
+
+def _columns(results: Sequence[Any], schema: pa.Schema, wrong: Wrong) -> list[Sequence[Any]]:
+    kinds = set(map(type, results))
+    if schema.names == [_VALUE] and not any(_is_record(kind) for kind in kinds):
+        return [results]
+    if len(kinds) == 1:
+        uniform = _uniform_columns(results, next(iter(kinds)), schema)
+        if uniform is not None:
+            return uniform
+    rows = [fields_of(result, schema, index, wrong) for index, result in enumerate(results)]
+    return [list(map(itemgetter(place), rows)) for place in range(len(schema))]
+
+
+def _uniform_columns(
+    results: Sequence[Any], kind: type, schema: pa.Schema
+) -> list[Sequence[Any]] | None:
+    # The fast way for results of one type; None sends them down the slow way, which finds the mistake.
+    if not _is_record(kind):
+        return None
+    try:
+        if issubclass(kind, Row):
+            # Rows are tuples: turning them on their side beats looking fields up by name.
+            sides = dict(zip(kind._fields, zip(*results, strict=True), strict=True))
+            return [sides[name] for name in schema.names]
+        if issubclass(kind, dict):
+            if set(map(len, results)) != {len(schema)}:
+                return None
+            return [list(map(itemgetter(name), results)) for name in schema.names]
+        return [list(map(attrgetter(name), results)) for name in schema.names]
+    except (KeyError, AttributeError):
+        return None
 
 
 def _attributes(result: Any, names: Sequence[str]) -> Mapping[str, Any]:

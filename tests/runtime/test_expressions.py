@@ -26,7 +26,7 @@ BATCH = pa.RecordBatch.from_pydict(
         "d": pa.array([Decimal("1.25"), None, Decimal(2), Decimal(0)], pa.decimal128(10, 2)),
         "at": pa.array([AT, AT + timedelta(days=1), None, AT], pa.timestamp("us", tz="UTC")),
         "local": pa.array([AT, AT, AT, None], pa.timestamp("ns", tz="Europe/Berlin")),
-        "p": [{"x": 1}, {"x": None}, None, {"x": 4}],
+        "p": [{"x": 1, ".y": "a"}, {"x": None}, None, {"x": 4}],
     }
 )
 
@@ -83,6 +83,7 @@ BATCH = pa.RecordBatch.from_pydict(
         (col("local") == AT, [True, True, True, None]),
         (col("local") <= col("at"), [True, True, None, None]),
         (col("p").field("x"), [1, None, None, 4]),
+        (col("p").field(".y"), ["a", None, None, None]),
         (lit("x"), ["x"] * 4),
     ],
     ids=repr,

@@ -17,6 +17,7 @@ from headrace._runtime.aggregates.fold import Fold
 from headrace._runtime.aggregates.frequent import TopSketch
 from headrace._runtime.aggregates.moments import Variance
 from headrace._runtime.aggregates.picks import Choice, Pick
+from headrace._runtime.aggregates.reducing import Reduce
 from headrace._runtime.aggregates.sketches import DistinctSketch, QuantileSketch
 from headrace._runtime.aggregates.sums import Average, DecimalSum, FloatSum, IntegerSum
 from headrace._runtime.aggregates.words import has_words
@@ -131,6 +132,11 @@ def _custom(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
     return Custom(name, aggregate.function, setting.uid)
 
 
+def _reduce(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    assert aggregate.reducer is not None
+    return Reduce(name, aggregate.reducer, setting.schema, setting.uid)
+
+
 _KINDS: Mapping[str, Callable[[str, Aggregate, Setting], Fold]] = {
     "count": lambda name, aggregate, _: Count(name, aggregate.column),
     "sum": _sum,
@@ -150,4 +156,5 @@ _KINDS: Mapping[str, Callable[[str, Aggregate, Setting], Fold]] = {
     "approx_count_distinct": _distinct_sketch,
     "approx_top": _top,
     "function": _custom,
+    "reduce": _reduce,
 }
