@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace import errors, windows
+    from headrace import errors, evictors, state, triggers, windows
     from headrace._jobs.handle import JobHandle
     from headrace.aggregates import (
         avg,
@@ -27,10 +27,17 @@ if TYPE_CHECKING:
         sum,
         variance,
     )
+    from headrace.approximate import (
+        approx_count_distinct,
+        approx_quantile,
+        approx_quantiles,
+        approx_top,
+    )
     from headrace.config import Epochs, Restart
     from headrace.environment import Environment
     from headrace.expressions import Expression, coalesce, col, lit, when
-    from headrace.functions import AggregateFunction
+    from headrace.functions import AggregateFunction, ProcessWindowFunction
+    from headrace.outputs import OutputTag
     from headrace.stream import KeyedStream, Stream
     from headrace.watermarks import WatermarkStrategy
     from headrace.windowed import WindowedStream
@@ -42,10 +49,16 @@ __all__ = [
     "Expression",
     "JobHandle",
     "KeyedStream",
+    "OutputTag",
+    "ProcessWindowFunction",
     "Restart",
     "Stream",
     "WatermarkStrategy",
     "WindowedStream",
+    "approx_count_distinct",
+    "approx_quantile",
+    "approx_quantiles",
+    "approx_top",
     "avg",
     "coalesce",
     "col",
@@ -53,6 +66,7 @@ __all__ = [
     "count",
     "count_distinct",
     "errors",
+    "evictors",
     "first",
     "last",
     "lit",
@@ -60,8 +74,10 @@ __all__ = [
     "max_by",
     "min",
     "min_by",
+    "state",
     "stddev",
     "sum",
+    "triggers",
     "variance",
     "when",
     "windows",
@@ -74,10 +90,12 @@ _HOMES = {
     "aggregates": (
         "avg collect count count_distinct first last max max_by min min_by stddev sum variance"
     ),
+    "approximate": "approx_count_distinct approx_quantile approx_quantiles approx_top",
     "config": "Epochs Restart",
     "environment": "Environment",
     "expressions": "Expression coalesce col lit when",
-    "functions": "AggregateFunction",
+    "functions": "AggregateFunction ProcessWindowFunction",
+    "outputs": "OutputTag",
     "stream": "KeyedStream Stream",
     "watermarks": "WatermarkStrategy",
     "windowed": "WindowedStream",
@@ -86,7 +104,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("errors", "windows"):
+    if name in ("errors", "evictors", "state", "triggers", "windows"):
         return import_module(f"headrace.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")

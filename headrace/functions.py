@@ -6,6 +6,7 @@ Deliberately absent: running them. Operators in `_runtime` do that.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import Any, get_type_hints
 
 import pyarrow as pa
@@ -13,7 +14,13 @@ import pyarrow as pa
 from headrace.errors import BuildError
 from headrace.schema import arrow_type
 
-__all__ = ["AggregateFunction", "accumulator_annotation", "accumulator_type", "result_type"]
+__all__ = [
+    "AggregateFunction",
+    "ProcessWindowFunction",
+    "accumulator_annotation",
+    "accumulator_type",
+    "result_type",
+]
 
 
 class AggregateFunction(ABC):
@@ -53,6 +60,38 @@ class AggregateFunction(ABC):
     @abstractmethod
     def merge(self, a: Any, b: Any) -> Any:
         """One accumulator for the rows of both; it may be one of them, changed."""
+
+
+class ProcessWindowFunction(ABC):
+    """A function that is called once for every firing of a window of a key.
+
+    It yields any number of rows; their columns come from the annotation of `process` or from `schema=`. A pair
+    `tag, row` goes to a side output. Declared state (`name: hr.state.Value[int]`) is found twice: in
+    `context.window_state` for this window of the key, and in `context.global_state` for all windows of the key.
+
+        class Busiest(ProcessWindowFunction):
+            def process(self, key, context, rows) -> Iterator[Busy]:
+                if len(rows) > 100:
+                    yield Busy(key, context.window.end, len(rows))
+    """
+
+    def open(self) -> None:
+        """Called once in every task before the first row."""
+
+    def close(self) -> None:
+        """Called once in every task behind the last row."""
+
+    @abstractmethod
+    def process(self, key: Any, context: Any, rows: Sequence[Any]) -> Iterable[Any]:
+        """The results of a firing.
+
+        `key` is the value of the key, or a tuple of values. `rows` are those of the window in order of arrival;
+        behind aggregates there is one, with a field for each. `context` has `window`, `watermark`, `clock`,
+        `pane`, `firing`, `window_state`, `global_state` and `output(tag, row)`.
+        """
+
+    def clear(self, context: Any) -> None:
+        """The window is over: clear what you keep in `context.window_state`."""
 
 
 def accumulator_annotation(function: AggregateFunction) -> Any:

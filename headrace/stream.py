@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from headrace._graph import nodes
 from headrace._graph.callables import check_row_function, describe_callable, require_callable
+from headrace._graph.changes import CHANGE, carries_changes
 from headrace._graph.graph import Graph
 from headrace._graph.nodes import ERRORS, Port
 from headrace._graph.results import probed_schema, result_schema
@@ -30,7 +31,7 @@ from headrace.schema import (
     require_field,
     return_type,
 )
-from headrace.windows import Window
+from headrace.windows import Assigner, Count
 
 if TYPE_CHECKING:
     from headrace.windowed import WindowedStream
@@ -156,6 +157,14 @@ class Stream:
         _check_keys(keys, self.schema)
         return KeyedStream(self._graph, self._port, tuple(str(key) for key in keys))
 
+    def window_all(self, window: Assigner) -> WindowedStream:
+        """Cut all rows into windows, whatever their key.
+
+        Aggregates are computed in two phases: first where rows are read, then all together, so no shard
+        carries the whole stream. A process function gets all rows of a window, hence in one shard.
+        """
+        return _windowed(self._graph, self._port, (), window, "window_all")
+
     def sink_to(self, sink: Sink, *, uid: str | None = None) -> None:
         """Send the rows out, exactly once. A stream may have several sinks."""
         if not isinstance(sink, Sink):
@@ -177,8 +186,16 @@ class Stream:
         self, kind: type[nodes.Node], schema: pa.Schema, *, uid: str | None, **fields: Any
     ) -> Port:
         check_columns(schema, f"The result of {kind.verb}")
+        self._keep_changes(kind, schema)
         node = self._graph.add(kind, uid=uid, inputs=(self._port,), schema=schema, **fields)
         return Port(node.id)
+
+    def _keep_changes(self, kind: type[nodes.Node], schema: pa.Schema) -> None:
+        if CHANGE not in schema.names and carries_changes(self._graph.nodes, self._port):
+            raise BuildError(
+                f"'{self.uid}' withdraws earlier results, told by the column '{CHANGE}', and {kind.verb} would"
+                " lose it; keep it among the columns, or make the window accumulating."
+            )
 
     def _key_by_function(self, function: Any, key_type: Any, uid: str | None) -> KeyedStream:
         if isinstance(function, Expression):
@@ -245,17 +262,28 @@ class KeyedStream:
         """The columns of the key."""
         return self._keys
 
-    def window(self, window: Window) -> WindowedStream:
-        """Cut the rows of every key into event-time windows, each row by its timestamp."""
-        from headrace.windowed import WindowedStream
+    def window(self, window: Assigner) -> WindowedStream:
+        """Cut the rows of every key into windows: one of `hr.windows`, or your own `WindowAssigner`."""
+        return _windowed(self._graph, self._port, self._keys, window, "window")
 
-        if not isinstance(window, Window):
-            raise BuildError(
-                "window takes windows.Tumbling(size) or windows.Hopping(size, slide),"
-                f" not {window!r}."
-            )
-        require_event_time(self._graph.nodes, self._port, "window")
-        return WindowedStream(self._graph, self._port, self._keys, window)
+    def count_window(self, size: int, slide: int | None = None) -> WindowedStream:
+        """Every `size` rows of a key, or with `slide` the last `size` rows after every `slide` rows."""
+        return self.window(Count(size, slide))
+
+
+def _windowed(
+    graph: Graph, port: Port, keys: tuple[str, ...], window: Assigner, verb: str
+) -> WindowedStream:
+    from headrace.windowed import WindowedStream
+
+    if not isinstance(window, Assigner):
+        raise BuildError(
+            f"{verb} takes one of hr.windows, for example windows.Tumbling(size) or"
+            f" windows.Session(gap), not {window!r}."
+        )
+    if window.time == "event" and window.needs_event_time:
+        require_event_time(graph.nodes, port, verb)
+    return WindowedStream(graph, port, keys, window)
 
 
 def _require_bool(kind: pa.DataType | None, what: str) -> None:

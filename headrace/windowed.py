@@ -1,36 +1,51 @@
-"""Windows over keyed streams: how late rows may be, and what is computed.
+"""Windows over streams: when they fire, how late rows may be, and what is computed.
 
-Every call returns another object, so the order of calls cannot lose a setting. Results carry the key,
-`window_start`, `window_end` and `firing`: 0 when the watermark passed the window, 1, 2, ... each time that
-rows within the allowed lateness changed it. A row that is too late for all its windows goes to `late`.
+Every call returns another object, so the order of calls cannot lose a setting. The results of aggregates carry
+the key, `window_start` and `window_end` where windows have times, `pane` ("early", "on_time", "late", or "own" for
+rows that were too late and got a window of their own) and `firing`: 0 for the first time that a key and window
+fire, then 1, 2, ... A late firing is never 0. A row that is too late for all its windows goes to `late`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
+from headrace._graph import nodes
+from headrace._graph.changes import carries_changes
 from headrace._graph.graph import Graph
-from headrace._graph.nodes import ERRORS, LATE, Port, WindowAggregate
-from headrace._graph.validate import check_columns
-from headrace.aggregates import Aggregate, as_aggregate
+from headrace._graph.nodes import ERRORS, LATE, Accumulation, OnLate, Port, WindowStep
+from headrace._graph.results import result_schema
+from headrace._graph.windows import aggregate_node, check_aggregates, result_fields
+from headrace.aggregates import Aggregate, check_retractable, reduce_of
 from headrace.config import to_us
 from headrace.errors import BuildError
-from headrace.functions import AggregateFunction, accumulator_type
+from headrace.evictors import Evictor
+from headrace.expressions import col
+from headrace.functions import AggregateFunction, ProcessWindowFunction
+from headrace.outputs import OutputTag
+from headrace.schema import as_schema
 from headrace.stream import Stream
-from headrace.windows import Window
+from headrace.triggers import Trigger
+from headrace.windows import Assigner, LookBack, WindowAssigner
 
 __all__ = ["WindowResult", "WindowedStream"]
 
-_INSTANT = pa.timestamp("us", tz="UTC")
-_ADDED = (
-    pa.field("window_start", _INSTANT),
-    pa.field("window_end", _INSTANT),
-    pa.field("firing", pa.int64()),
-)
+
+@dataclass(frozen=True)
+class _Settings:
+    """What was said so far."""
+
+    window: Assigner
+    lateness_us: int = 0
+    on_late: OnLate = "side_output"
+    trigger: Trigger | None = None
+    accumulation: Accumulation = "accumulating"
+    evictor: Evictor | None = None
 
 
 class WindowedStream:
@@ -40,101 +55,274 @@ class WindowedStream:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        port: Port,
-        keys: tuple[str, ...],
-        window: Window,
-        *,
-        lateness_us: int = 0,
+        self, graph: Graph, port: Port, keys: tuple[str, ...], settings: Assigner | _Settings
     ) -> None:
         self._graph = graph
         self._port = port
         self._keys = keys
-        self._window = window
-        self._lateness_us = lateness_us
+        self._said = settings if isinstance(settings, _Settings) else _Settings(settings)
 
     def allowed_lateness(self, lateness: timedelta) -> WindowedStream:
         """Keep windows so much longer: rows that come in this time fire their window again.
 
         The default is zero: a row behind the watermark of all its windows goes to `late`.
         """
+        if not self._said.window.timed:
+            raise BuildError(f"A window of {self._said.window} has no end that a row could miss.")
         lateness_us = to_us(lateness, "The allowed lateness", positive=False)
-        return WindowedStream(
-            self._graph, self._port, self._keys, self._window, lateness_us=lateness_us
-        )
+        return self._with(lateness_us=lateness_us)
+
+    def on_late(self, policy: OnLate) -> WindowedStream:
+        """What becomes of rows that are later than `allowed_lateness`. They are counted, whatever it is.
+
+        "side_output": they go to `late` of the result, as they were; this is the default. "drop": they are
+        dropped. "own_window": those of one epoch are collected in windows of their own, by key and time, whose
+        results go out at once, with `pane` "own".
+        """
+        if policy not in get_args(OnLate):
+            raise BuildError(
+                f"on_late({policy!r}): choose {', '.join(repr(p) for p in get_args(OnLate))}."
+            )
+        if policy == "own_window" and not self._said.window.timed:
+            raise BuildError(f"A window of {self._said.window} cannot be made for late rows alone.")
+        return self._with(on_late=policy)
+
+    def trigger(self, trigger: Trigger) -> WindowedStream:
+        """When windows fire, instead of at their end: `hr.triggers.early(every=...)`, or one of your own."""
+        if not isinstance(trigger, Trigger):
+            raise BuildError(
+                f"trigger takes one of hr.triggers, for example hr.triggers.count(100), not {trigger!r}."
+            )
+        if self._said.window.merging and not trigger.can_merge:
+            raise BuildError(
+                f"{trigger.name} cannot be used with windows that merge ({self._said.window}): it does not"
+                " say can_merge, and has no on_merge."
+            )
+        return self._with(trigger=trigger)
+
+    def accumulating(self) -> WindowedStream:
+        """Each firing is over all rows of the window. This is the default."""
+        return self._with(accumulation="accumulating")
+
+    def discarding(self) -> WindowedStream:
+        """Each firing is over the rows since the one before: the sum of all firings is the whole."""
+        return self._with(accumulation="discarding")
+
+    def retracting(self) -> WindowedStream:
+        """Each firing is over all rows, and the result before it is withdrawn first.
+
+        Results get the column `change`: "+I" for a first result, then "-U" with the old one and "+U" with the new. A
+        count, sum or average over such a stream stays right.
+        """
+        return self._with(accumulation="retracting")
+
+    def evictor(self, evictor: Evictor) -> WindowedStream:
+        """Leave out rows when a window fires. The window then keeps its rows, not only aggregates of them."""
+        if not isinstance(evictor, Evictor):
+            raise BuildError(
+                f"evictor takes one of hr.evictors, for example hr.evictors.count(10), not {evictor!r}."
+            )
+        return self._with(evictor=evictor)
 
     def aggregate(
-        self, *, uid: str | None = None, **aggregates: Aggregate | AggregateFunction | type
+        self,
+        *,
+        then: ProcessWindowFunction | None = None,
+        schema: Any = None,
+        side_outputs: Sequence[OutputTag] = (),
+        uid: str | None = None,
+        **aggregates: Aggregate | AggregateFunction | type,
     ) -> WindowResult:
-        """One row a key and window, with a column for each aggregate.
+        """One row for each firing of a key and window, with a column for each aggregate.
 
-        State: one accumulator for each live key, pane and aggregate, until the lateness has passed.
+        With `then` that function is called for each firing, with one row that has a field for each aggregate; its
+        results go out instead. State: one accumulator for each live key, pane and aggregate.
         """
-        schema = self._graph.schema(self._port)
-        wanted = self._checked(aggregates)
+        columns = self._graph.schema(self._port)
+        wanted = check_aggregates(aggregates, dict.fromkeys([*self._keys, *self._added()]))
+        weighted = self._check_changes(wanted, then)
+        if then is not None:
+            results = self._function_schema(then, schema)
+            return self._process(results, side_outputs, uid, aggregates=wanted, function=then)
+        results = result_fields(
+            self._keys, self._said.window, self._said.accumulation, wanted, columns
+        )
+        kind, extra = aggregate_node(
+            self._said.window, self._said.trigger, self._said.accumulation, self._said.evictor
+        )
+        return self._add(kind, results, uid, wanted, weighted=weighted, **extra)
+
+    def reduce(
+        self, function: Callable[[Any, Any], Any], *, uid: str | None = None
+    ) -> WindowResult:
+        """One row for each firing: two rows become one, and so on, until one is left.
+
+        The function gets two rows and returns one with the same columns. It must not matter in which
+        order and in which pairs.
+        """
+        others = [name for name in self._graph.schema(self._port).names if name not in self._keys]
+        reduced = self.aggregate(reduced=reduce_of(function), uid=uid)
+        kept = [name for name in reduced.schema.names if name != "reduced"]
+        if clash := [name for name in others if name in kept]:
+            raise BuildError(
+                f"reduce would have two columns named '{clash[0]}'; rename it first with select."
+            )
+        fields: dict[str, Any] = {name: col("reduced").field(name) for name in others}
+        flat = reduced.select(*kept, **fields)
+        return WindowResult(self._graph, flat._port, reduced._port.node)  # noqa: SLF001 - of this class
+
+    def process(
+        self,
+        function: ProcessWindowFunction,
+        *,
+        schema: Any = None,
+        side_outputs: Sequence[OutputTag] = (),
+        uid: str | None = None,
+    ) -> WindowResult:
+        """What a `ProcessWindowFunction` yields for each firing, from all rows of the window.
+
+        State: the rows of every window. If aggregates will do, `aggregate(..., then=function)` keeps far less.
+        """
+        self._check_changes({}, function)
+        results = self._function_schema(function, schema)
+        return self._process(results, side_outputs, uid, function=function)
+
+    def process_batches(
+        self,
+        function: Callable[[pa.RecordBatch, Any], pa.RecordBatch],
+        schema: Any,
+        *,
+        uid: str | None = None,
+    ) -> WindowResult:
+        """What a function makes of the rows of a window as one Arrow batch, for each firing.
+
+        It is called as `function(batch, context)`, with the context that process functions have and `context.key`.
+        """
+        if not callable(function):
+            raise BuildError(f"process_batches takes a function, not {function!r}.")
+        self._check_changes({}, function)
+        return self._process(as_schema(schema), (), uid, batches=function)
+
+    def _with(self, **changed: Any) -> WindowedStream:
+        said = replace(self._said, **changed)
+        return WindowedStream(self._graph, self._port, self._keys, said)
+
+    def _added(self) -> list[str]:
+        if isinstance(self._said.window, LookBack):
+            return list(self._graph.schema(self._port).names)
+        return [
+            f.name
+            for f in result_fields(
+                (), self._said.window, self._said.accumulation, {}, pa.schema([])
+            )
+        ]
+
+    def _check_changes(self, aggregates: dict[str, Aggregate], function: Any) -> bool:
+        if not carries_changes(self._graph.nodes, self._port):
+            return False
+        if function is not None or isinstance(self._said.window, LookBack | WindowAssigner):
+            raise BuildError(
+                "These rows come from a retracting window, and only aggregates can take back what was"
+                " withdrawn; aggregate them, or make the first window accumulating."
+            )
+        for name, aggregate in aggregates.items():
+            check_retractable(aggregate, name)
+        return True
+
+    def _function_schema(self, function: Any, schema: Any) -> pa.Schema:
+        if not isinstance(function, ProcessWindowFunction):
+            raise BuildError(
+                f"process takes an instance of a class derived from hr.ProcessWindowFunction, not {function!r}."
+            )
+        if isinstance(self._said.window, LookBack):
+            raise BuildError(
+                "A look-back gives aggregates beside each row; it cannot be processed."
+            )
+        return result_schema(function.process, schema, "process", many=True)
+
+    def _process(
+        self,
+        results: pa.Schema,
+        side_outputs: Sequence[OutputTag],
+        uid: str | None,
+        *,
+        aggregates: dict[str, Aggregate] | None = None,
+        **fields: Any,
+    ) -> WindowResult:
+        if self._said.accumulation == "retracting":
+            raise BuildError(
+                "What a function yields cannot be withdrawn; use retracting() with aggregates alone."
+            )
+        names = [tag.name for tag in side_outputs]
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise BuildError(f"There are two side outputs named '{repeated[0]}'.")
+        return self._add(
+            nodes.WindowProcess,
+            results,
+            uid,
+            aggregates or {},
+            trigger=self._said.trigger,
+            evictor=self._said.evictor,
+            side_outputs=tuple((tag.name, tag.schema) for tag in side_outputs),
+            **fields,
+        )
+
+    def _add(
+        self,
+        kind: type[WindowStep],
+        results: pa.Schema,
+        uid: str | None,
+        aggregates: dict[str, Aggregate],
+        **fields: Any,
+    ) -> WindowResult:
         node = self._graph.add(
-            WindowAggregate,
+            kind,
             uid=uid,
             inputs=(self._port,),
-            schema=self._result_schema(wanted, schema),
+            schema=results,
             keys=self._keys,
-            window=self._window,
-            lateness_us=self._lateness_us,
-            aggregates=tuple(wanted.items()),
-            input_schema=schema,
+            window=self._said.window,
+            lateness_us=self._said.lateness_us,
+            on_late=self._said.on_late,
+            accumulation=self._said.accumulation,
+            aggregates=tuple(aggregates.items()),
+            input_schema=self._graph.schema(self._port),
+            **fields,
         )
-        return WindowResult(self._graph, Port(node.id))
-
-    def _checked(self, given: Mapping[str, Any]) -> dict[str, Aggregate]:
-        if not given:
-            raise BuildError(
-                "aggregate needs at least one result, for example aggregate(bids=hr.count())."
-            )
-        taken = [*self._keys, *(field.name for field in _ADDED)]
-        wanted = {}
-        for name, value in given.items():
-            if name in taken:
-                raise BuildError(
-                    f"aggregate({name}=...) would hide the column '{name}' of the result; choose a"
-                    f" name other than {', '.join(taken)}."
-                )
-            wanted[name] = _checked_aggregate(value, name)
-        return wanted
-
-    def _result_schema(self, aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> pa.Schema:
-        added = [field.name for field in _ADDED]
-        if hidden := [key for key in self._keys if key in added]:
-            raise BuildError(
-                f"The key '{hidden[0]}' would have the name of a column that every window adds"
-                f" ({', '.join(added)}); rename it first: select(..., other=hr.col('{hidden[0]}'))."
-            )
-        results = [pa.field(name, a.result_type(schema)) for name, a in aggregates.items()]
-        fields = [*(schema.field(key) for key in self._keys), *_ADDED, *results]
-        return check_columns(pa.schema(fields), "The result of aggregate")
+        return WindowResult(self._graph, Port(node.id), node.id)
 
 
 class WindowResult(Stream):
     """The results of a window, and beside them the rows that did not get in."""
 
+    def __init__(self, graph: Graph, port: Port, step: int) -> None:
+        super().__init__(graph, port)
+        self._step = step
+
     @property
     def late(self) -> Stream:
         """Rows that came too late for all their windows, as they were. Counted even if nobody takes them."""
-        return Stream(self._graph, Port(self._port.node, LATE))
+        node = self._graph.nodes[self._step]
+        assert isinstance(node, WindowStep)
+        if node.on_late != "side_output":
+            raise BuildError(
+                f"'{node.uid}' has no late output: on_late({node.on_late!r}) says what becomes of late rows."
+            )
+        return Stream(self._graph, Port(self._step, LATE))
 
     @property
     def errors(self) -> Stream:
         """Rows whose key is null, with the cause."""
-        return Stream(self._graph, Port(self._port.node, ERRORS))
+        return Stream(self._graph, Port(self._step, ERRORS))
 
-
-def _checked_aggregate(value: Any, name: str) -> Aggregate:
-    if callable(value) and not isinstance(value, type | AggregateFunction):
-        raise BuildError(
-            f"aggregate({name}=...) got the function {getattr(value, '__name__', value)!r}; call it, as"
-            " in hr.count() or hr.sum('price'), or derive from hr.AggregateFunction."
-        )
-    aggregate = as_aggregate(value, name)
-    if aggregate.function is not None:
-        accumulator_type(aggregate.function)
-    return aggregate
+    def side_output(self, tag: OutputTag) -> Stream:
+        """The rows that the function gave to this tag."""
+        node = self._graph.nodes[self._step]
+        declared = dict(getattr(node, "side_outputs", ()))
+        if tag.name not in declared or not declared[tag.name].equals(tag.schema):
+            known = ", ".join(declared) or "none"
+            raise BuildError(
+                f"'{node.uid}' has no side output {tag!r}; it has {known}. Declare it:"
+                " process(..., side_outputs=[tag])."
+            )
+        return Stream(self._graph, Port(self._step, tag.name))

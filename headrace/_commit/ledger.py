@@ -1,7 +1,7 @@
 """The ledger: every row that goes into a step is accounted for, in every epoch.
 
-Counts by step: `in`, `out`, `late`, `filtered`, `dead` (dead-lettered), `held` (taken into state). A step
-obeys the law of its kind:
+Counts by step: `in`, `out`, `late`, `filtered`, `dead` (dead-lettered), `held` (taken into state), and
+`side:<name>` for what went to a side output. A step obeys the law of its kind:
 
     one     in = out + late + filtered + dead     map, filter, select, source, sink: a row is a row
     many    in >= dead                            flat_map, map_batches: a row may become any number
@@ -38,7 +38,7 @@ class Ledger:
         for uid, names in counts.items():
             mine = total.setdefault(uid, {})
             for name, rows in names.items():
-                if name not in COUNTS:
+                if name not in COUNTS and not name.startswith("side:"):
                     raise EngineError(
                         f"step {uid!r} counts {name!r}, which the ledger does not know"
                     )

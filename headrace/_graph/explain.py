@@ -23,7 +23,7 @@ from headrace._graph.nodes import (
     Port,
     ReadSource,
     Select,
-    WindowAggregate,
+    WindowStep,
     WriteSink,
 )
 from headrace.watermarks import WatermarkStrategy
@@ -62,7 +62,7 @@ def _about(node: Node) -> str:
         return ", ".join(f"{name} = {expression!r}" for name, expression in node.columns)
     if isinstance(node, FilterBy):
         return repr(node.condition)
-    if isinstance(node, WindowAggregate):
+    if isinstance(node, WindowStep):
         return _window(node)
     function = getattr(node, "function", None)
     return "" if function is None else str(getattr(function, "__name__", type(function).__name__))
@@ -79,12 +79,22 @@ def _event_time(strategy: WatermarkStrategy | None) -> str:
     return text
 
 
-def _window(node: WindowAggregate) -> str:
+def _window(node: WindowStep) -> str:
     results = ", ".join(f"{name} = {aggregate}" for name, aggregate in node.aggregates)
-    text = f"{node.window} by {', '.join(node.keys)}"
+    text = f"{node.window} {_by(node)}"
     if node.lateness_us:
         text += f", {timedelta(microseconds=node.lateness_us)} late at most"
+    function = getattr(node, "function", None) or getattr(node, "batches", None)
+    if function is not None:
+        results += (
+            f"{', ' if results else ''}{getattr(function, '__name__', type(function).__name__)}"
+        )
     return f"{text}: {results}"
+
+
+def _by(node: Node) -> str:
+    keys = getattr(node, "keys", ())
+    return f"by {', '.join(keys)}" if keys else "of all rows"
 
 
 def _stage_lines(
@@ -96,7 +106,7 @@ def _stage_lines(
     for stage in range(stages):
         hosted = [node for node in nodes if stage_of.get(node.id) == stage]
         if hosted:
-            keys = [f"{node.uid} by {', '.join(getattr(node, 'keys', ()))}" for node in hosted]
+            keys = [f"{node.uid} {_by(node)}" for node in hosted]
             yield f"     shuffle  {'; '.join(keys)}"
         first = hosted if stage else [n for n in nodes if not n.inputs and n.id in entered]
         names = [n.uid for n in first]

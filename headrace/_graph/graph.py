@@ -5,16 +5,17 @@ Uids are unique. Deliberately absent: checks of what a step means; builders and 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from headrace._graph.nodes import Node, Port
+from headrace._graph.nodes import AssignTimestamps, MapBatches, Node, Port, WindowStep
 from headrace._graph.places import calling_line
 from headrace.errors import BuildError
+from headrace.watermarks import CLOCK
 
-__all__ = ["Graph", "sources_of", "upstream"]
+__all__ = ["Graph", "keeps_origins", "sources_of", "timed_ports", "timekeepers", "upstream"]
 
 _N = TypeVar("_N", bound=Node)
 
@@ -81,14 +82,29 @@ class Graph:
 
 def upstream(nodes: Iterable[Node], ports: Iterable[Port]) -> set[Port]:
     """These ports and all whose rows reach them."""
-    by_id = {node.id: node for node in nodes}
-    waiting, seen = list(ports), set[Port]()
-    while waiting:
-        port = waiting.pop()
-        if port not in seen:
-            seen.add(port)
-            waiting.extend(by_id[port.node].inputs)
-    return seen
+    return _walk(nodes, ports, lambda _: True)
+
+
+def timed_ports(nodes: Iterable[Node], ports: Iterable[Port]) -> set[Port]:
+    """These ports and all whose rows reach them with the timestamps that they have there."""
+    return _walk(nodes, ports, lambda node: _time_of(node) is None)
+
+
+def timekeepers(nodes: Iterable[Node], ports: Iterable[Port]) -> tuple[str, ...]:
+    """What rows at these ports are judged by: uids of sources and of assigning steps, and the clock."""
+    nodes = tuple(nodes)
+    reached = {port.node for port in timed_ports(nodes, ports)}
+    found = [_time_of(node) for node in nodes if node.id in reached]
+    return tuple(dict.fromkeys(entry for entry in found if entry is not None))
+
+
+def keeps_origins(nodes: Iterable[Node], ports: Iterable[Port]) -> bool:
+    """Whether the source partition of every row at these ports is known."""
+    nodes = tuple(nodes)
+    reached = {port.node for port in upstream(nodes, ports)}
+    return not any(
+        node.keyed or isinstance(node, MapBatches) for node in nodes if node.id in reached
+    )
 
 
 def sources_of(nodes: Iterable[Node], ports: Iterable[Port]) -> tuple[Node, ...]:
@@ -96,3 +112,24 @@ def sources_of(nodes: Iterable[Node], ports: Iterable[Port]) -> tuple[Node, ...]
     nodes = tuple(nodes)
     reached = {port.node for port in upstream(nodes, ports)}
     return tuple(node for node in nodes if node.id in reached and not node.inputs)
+
+
+def _walk(
+    nodes: Iterable[Node], ports: Iterable[Port], passes: Callable[[Node], bool]
+) -> set[Port]:
+    by_id = {node.id: node for node in nodes}
+    waiting, seen = list(ports), set[Port]()
+    while waiting:
+        port = waiting.pop()
+        if port not in seen:
+            seen.add(port)
+            if passes(by_id[port.node]):
+                waiting.extend(by_id[port.node].inputs)
+    return seen
+
+
+def _time_of(node: Node) -> str | None:
+    """The watermark that a step gives to what comes out of it; None if that of its input stays."""
+    if isinstance(node, WindowStep) and node.window.time == "processing":
+        return CLOCK
+    return node.uid if isinstance(node, AssignTimestamps) or not node.inputs else None

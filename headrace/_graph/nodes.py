@@ -1,45 +1,63 @@
 """One frozen dataclass per operation. A node is data: it names its inputs and its schema, and runs nothing.
 
 Every output of a node is a `Port`. All nodes have the output `main`; a source and a keyed step also have
-`errors` (rows that could not be used), and a window has `late`. Rows on `late` and `errors` of a keyed step
-arise where its input arises, before the shuffle; only `main` comes out behind it.
+`errors` (rows that could not be used), and a window has `late`. Rows on `errors` of a keyed step arise where
+its input arises, before the shuffle, and so do those on `late` unless the node says `late_behind`; all other
+outputs come out behind it.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import pyarrow as pa
 
 from headrace.aggregates import Aggregate
 from headrace.endpoints import Sink, Source
+from headrace.evictors import Evictor
 from headrace.expressions import Expression
+from headrace.functions import ProcessWindowFunction
+from headrace.triggers import Trigger
 from headrace.watermarks import WatermarkStrategy
-from headrace.windows import Window
+from headrace.windows import Assigner, Count, LookBack, Session, Window
 
 __all__ = [
     "ERRORS",
     "ERRORS_SCHEMA",
     "LATE",
     "MAIN",
+    "Accumulation",
+    "AssignTimestamps",
+    "CountAggregate",
     "FilterBy",
     "FilterRows",
     "FlatMapRows",
     "KeyByFunction",
+    "LookBackAggregate",
     "MapBatches",
     "MapRows",
     "Node",
+    "OnLate",
     "Port",
     "ReadSource",
     "Select",
+    "SessionAggregate",
     "Union",
     "WindowAggregate",
+    "WindowProcess",
+    "WindowStep",
     "WriteSink",
+    "count_of",
 ]
 
 MAIN = "main"
 LATE = "late"
 ERRORS = "errors"
+
+#: What a firing does with the results that went before it, see `WindowedStream`.
+Accumulation: TypeAlias = Literal["accumulating", "discarding", "retracting"]
+#: What happens to rows that are too late for all their windows.
+OnLate: TypeAlias = Literal["side_output", "drop", "own_window"]
 
 ERRORS_SCHEMA = pa.schema(
     [
@@ -50,6 +68,11 @@ ERRORS_SCHEMA = pa.schema(
         pa.field("payload", pa.string()),
     ]
 )
+
+
+def count_of(output: str) -> str:
+    """The count of the ledger under which the rows of an output stand."""
+    return {MAIN: "out", LATE: "late", ERRORS: "dead"}.get(output, f"side:{output}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +91,8 @@ class Node:
     verb: ClassVar[str] = ""
     #: The step needs all rows of a key together, hence a shuffle before it.
     keyed: ClassVar[bool] = False
+    #: Late rows of a keyed step are told apart behind the shuffle, where the state is.
+    late_behind: ClassVar[bool] = False
 
     id: int
     uid: str
@@ -88,6 +113,16 @@ class ReadSource(Node):
     verb = "source"
     source: Source
     strategy: WatermarkStrategy | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignTimestamps(Node):
+    """New timestamps and watermarks for rows in the middle of the graph."""
+
+    verb = "assign_timestamps"
+    strategy: WatermarkStrategy
+    #: Rows come straight from source partitions, which are told apart; otherwise the step is one partition.
+    by_partition: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,23 +189,79 @@ class KeyByFunction(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowAggregate(Node):
-    """Aggregates per key and event-time window.
+class WindowStep(Node):
+    """What all windows have. Without keys there is one window for all rows of its time.
 
-    `schema` is: the key columns, `window_start`, `window_end`, `firing`, then one column an aggregate.
+    The results of aggregates have the key columns, `window_start` and `window_end` if the windows have times, `pane`,
+    `firing`, `change` if earlier results are withdrawn, then one column an aggregate.
     """
 
     verb = "window"
     keyed = True
     keys: tuple[str, ...]
-    window: Window
-    lateness_us: int
+    window: Assigner
+    lateness_us: int = 0
+    on_late: OnLate = "side_output"
+    accumulation: Accumulation = "accumulating"
     aggregates: tuple[tuple[str, Aggregate], ...]
     input_schema: pa.Schema
+    #: The input has a column `change`, and rows that withdraw others.
+    weighted: bool = False
 
     def output_schema(self, output: str) -> pa.Schema:
         """Late rows keep the columns that they came with."""
         return self.input_schema if output == LATE else super().output_schema(output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowAggregate(WindowStep):
+    """Aggregates per key and aligned window, folded by pane. Without a trigger they fire at the window's end."""
+
+    window: Window
+    trigger: Trigger | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionAggregate(WindowStep):
+    """Aggregates per key and session."""
+
+    late_behind = True
+    window: Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookBackAggregate(WindowStep):
+    """For each row its columns and the aggregates over its look-back."""
+
+    window: LookBack
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountAggregate(WindowStep):
+    """Aggregates over numbers of rows of a key."""
+
+    window: Count
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowProcess(WindowStep):
+    """Windows of any kind with any trigger, evictor and function, row by row.
+
+    With aggregates and no function their results go out; with both, the function gets them; with a function
+    alone it gets the rows, as an Arrow batch if `batches` is true.
+    """
+
+    late_behind = True
+    trigger: Trigger | None = None
+    evictor: Evictor | None = None
+    function: ProcessWindowFunction | None = None
+    batches: Callable[[pa.RecordBatch, Any], pa.RecordBatch] | None = None
+    #: (name, columns) of side outputs
+    side_outputs: tuple[tuple[str, pa.Schema], ...] = ()
+
+    def output_schema(self, output: str) -> pa.Schema:
+        """Side outputs have columns of their own."""
+        return dict(self.side_outputs).get(output) or super().output_schema(output)
 
 
 @dataclass(frozen=True, kw_only=True)

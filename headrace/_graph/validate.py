@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from headrace._graph.graph import sources_of, upstream
+from headrace._graph.graph import timed_ports
 from headrace._graph.nodes import ERRORS, Node, Port, ReadSource, WriteSink
 from headrace.errors import BuildError, SchemaError
 
@@ -19,7 +19,8 @@ __all__ = [
 
 def require_event_time(nodes: Sequence[Node], port: Port, what: str) -> None:
     """Every row that reaches the port must have a timestamp and a watermark behind it."""
-    for reached in upstream(nodes, [port]):
+    ports = timed_ports(nodes, [port])
+    for reached in ports:
         if reached.output == ERRORS:
             raise BuildError(
                 f"{what} needs event time, but rows of the errors output of"
@@ -28,14 +29,15 @@ def require_event_time(nodes: Sequence[Node], port: Port, what: str) -> None:
             )
     timeless = [
         f"'{node.uid}' ({node.where})"
-        for node in sources_of(nodes, [port])
-        if isinstance(node, ReadSource) and node.strategy is None
+        for node in nodes
+        if isinstance(node, ReadSource) and node.strategy is None and Port(node.id) in ports
     ]
     if timeless:
         raise BuildError(
             f"{what} needs event time, but {_sources(timeless)} no watermark strategy; write"
             " from_source(..., watermarks=WatermarkStrategy.bounded_out_of_orderness(timedelta(...))"
-            '.with_timestamps("<column>")), or monotonous() if rows come in order.'
+            '.with_timestamps("<column>")), or monotonous() if rows come in order; or give the rows a time'
+            " with assign_timestamps_and_watermarks(...)."
         )
 
 

@@ -47,9 +47,9 @@ OPERATIONS = (
     Operation("union", nodes.Union, "streams with the same columns"),
     Operation("key_by (function)", nodes.KeyByFunction, "adds the column `key`"),
     Operation(
-        "key_by, window, aggregate",
+        "window(Tumbling, Hopping, Cumulating)",
         nodes.WindowAggregate,
-        "tumbling and hopping event-time windows, allowed lateness, late output",
+        "aggregates folded by pane; offset, time zone, event and processing time, lateness",
     ),
     Operation("sink_to", nodes.WriteSink, "staged per epoch, then published"),
 )

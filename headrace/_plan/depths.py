@@ -1,15 +1,16 @@
 """In which stages rows arise, and hence where each step runs.
 
-Stage 0 reads. The main output of a keyed step arises in its own stage, one behind the last stage in which
-its input arises. Its other outputs are told apart before the shuffle, so they arise wherever its input
-does. A stateless step runs in every stage in which rows reach it.
+Stage 0 reads. The outputs of a keyed step arise in its own stage, one behind the last stage in which its
+input arises; but dead letters, and most often late rows, are told apart before the shuffle, so they arise
+wherever its input does. A stateless step runs in every stage in which rows reach it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from headrace._graph.graph import sources_of
-from headrace._graph.nodes import MAIN, Node, Port
+from headrace._graph.graph import timekeepers
+from headrace._graph.nodes import ERRORS, LATE, AssignTimestamps, Node, Port, WindowStep
+from headrace.watermarks import CLOCK
 
 __all__ = ["Depths", "measure"]
 
@@ -22,14 +23,20 @@ class Depths:
     entered: Mapping[int, frozenset[int]]
     #: The stage that hosts a keyed step.
     stage_of: Mapping[int, int]
-    #: The uids of the sources whose rows reach a keyed step.
+    #: What a keyed step goes by: uids of sources and of steps that assign timestamps, or the clock. Such a
+    #: step has them too: it is at the end of time when they are.
     feeds: Mapping[int, tuple[str, ...]]
+    #: Keyed steps that tell late rows apart behind the shuffle.
+    late_behind: Collection[int]
 
     def arises(self, port: Port) -> frozenset[int]:
         """The stages in which rows of a port come into being."""
-        if port.output == MAIN and port.node in self.stage_of:
-            return frozenset({self.stage_of[port.node]})
-        return self.entered[port.node]
+        here = self.stage_of.get(port.node)
+        if here is None or port.output == ERRORS:
+            return self.entered[port.node]
+        if port.output == LATE and port.node not in self.late_behind:
+            return self.entered[port.node]
+        return frozenset({here})
 
 
 def measure(nodes: Iterable[Node]) -> Depths:
@@ -38,11 +45,20 @@ def measure(nodes: Iterable[Node]) -> Depths:
     entered: dict[int, frozenset[int]] = {}
     stage_of: dict[int, int] = {}
     feeds: dict[int, tuple[str, ...]] = {}
-    depths = Depths(entered, stage_of, feeds)
+    late_behind = {node.id for node in nodes if node.late_behind}
+    depths = Depths(entered, stage_of, feeds, late_behind)
     for node in nodes:
         reached = [depths.arises(port) for port in node.inputs]
         entered[node.id] = frozenset[int]().union(*reached) if reached else frozenset({0})
         if node.keyed:
             stage_of[node.id] = 1 + max(entered[node.id])
-            feeds[node.id] = tuple(source.uid for source in sources_of(nodes, node.inputs))
+            feeds[node.id] = _feeds(nodes, node)
+        elif isinstance(node, AssignTimestamps):
+            feeds[node.id] = timekeepers(nodes, node.inputs)
     return depths
+
+
+def _feeds(nodes: Sequence[Node], node: Node) -> tuple[str, ...]:
+    if isinstance(node, WindowStep) and node.window.time == "processing":
+        return (CLOCK,)
+    return timekeepers(nodes, node.inputs)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from headrace._commit.ledger import Law
-from headrace._graph.nodes import ERRORS, LATE, MAIN, FlatMapRows, MapBatches, Node
+from headrace._graph.nodes import FlatMapRows, MapBatches, Node, count_of
 from headrace._graph.plan import Plan
 
 __all__ = ["edges_of", "laws_of"]
-
-_COUNT = {MAIN: "out", LATE: "late", ERRORS: "dead"}
 
 
 def laws_of(plan: Plan) -> dict[str, Law]:
@@ -19,7 +17,7 @@ def laws_of(plan: Plan) -> dict[str, Law]:
 def edges_of(plan: Plan) -> dict[str, list[tuple[str, str]]]:
     """uid of a step -> (uid, count) of everything that it takes its rows from."""
     return {
-        node.uid: [(plan.nodes[port.node].uid, _COUNT[port.output]) for port in node.inputs]
+        node.uid: [(plan.nodes[port.node].uid, count_of(port.output)) for port in node.inputs]
         for node in plan.nodes.values()
         if node.inputs
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from headrace._graph.nodes import Node, ReadSource, WindowAggregate, WriteSink
+from headrace._graph.nodes import Node, ReadSource, WindowStep, WriteSink
 from headrace._plan.depths import measure
 from headrace.aggregates import Aggregate
 from headrace.endpoints import Json
@@ -36,7 +36,7 @@ def signature(nodes: Iterable[Node]) -> dict[str, Json]:
                 "stage": depths.stage_of[n.id],
             }
             for n in nodes
-            if isinstance(n, WindowAggregate)
+            if isinstance(n, WindowStep)
         },
         "sinks": sorted(n.uid for n in nodes if isinstance(n, WriteSink)),
     }
@@ -58,26 +58,39 @@ def describe_change(old: Mapping[str, Json], new: Mapping[str, Json]) -> list[st
     ]
 
 
-def _window(node: WindowAggregate) -> dict[str, Json]:
-    window = node.window
+def _window(node: WindowStep) -> dict[str, Json]:
     return {
         "operation": node.verb,
+        "kept as": type(node).__name__,
         "keys": [f"{key} ({node.input_schema.field(key).type})" for key in node.keys],
-        "window": {
-            "size_us": window.size_us,
-            "slide_us": window.slide_us,
-            "offset_us": window.offset_us,
-        },
+        "window": node.window.signature(),
+        **_firing(node),
         "lateness_us": node.lateness_us,
         "aggregates": [_aggregate(name, a, node.input_schema) for name, a in node.aggregates],
     }
+
+
+def _firing(node: WindowStep) -> dict[str, Json]:
+    """What else the state of a step depends on, where it is not the usual."""
+    signed: dict[str, Json] = {}
+    if node.accumulation != "accumulating":
+        signed["accumulation"] = node.accumulation
+    if node.weighted:
+        signed["takes back rows"] = True
+    trigger = getattr(node, "trigger", None)
+    if trigger is not None:
+        signed["trigger"] = trigger.name
+    return signed
 
 
 def _aggregate(name: str, aggregate: Aggregate, schema: pa.Schema) -> str:
     if aggregate.function is not None:
         # The class may be renamed and rewritten; the type in which accumulators lie may not change.
         return f"{name} = function with {accumulator_type(aggregate.function)}"
+    if aggregate.reducer is not None:
+        return f"{name} = reduce with {aggregate.result_type(schema)}"
     inside = [f"{c} ({schema.field(c).type})" for c in (aggregate.column, aggregate.by) if c]
+    inside += [f"{option}={value}" for option, value in aggregate.options]
     return f"{name} = {aggregate.kind}({', '.join(inside)})" + (
         "" if aggregate.ddof == 1 else f" ddof={aggregate.ddof}"
     )

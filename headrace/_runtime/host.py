@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from headrace._graph.nodes import Port
+from headrace._graph.nodes import ERRORS, LATE, Port
 from headrace._graph.plan import Plan
 from headrace._runtime import registry
+from headrace._runtime.operator import Outputs
 from headrace._runtime.report import TaskReport
 from headrace._runtime.segment import Segment
 from headrace._runtime.state import ShardState
@@ -50,12 +51,22 @@ def _run(
     for parcel in parcels:
         if parcel.phase == BEFORE:
             operator.merge(decode_rows(parcel.payload))
-    feeds = plan.feeds[node]
-    for rows in operator.tick(tick.at(feeds, before=True), tick.at(feeds, before=False)):
-        segment.push(Port(node), rows, BEFORE)
+    _push(segment, report, plan, node, operator.tick(tick.moment(plan.feeds[node])), BEFORE)
     for parcel in parcels:
         if parcel.phase == AFTER:
             operator.merge(decode_rows(parcel.payload))
-    for rows in operator.settle():
-        segment.push(Port(node), rows, AFTER)
-    report.stamps[plan.nodes[node].uid] = (previous, state.commit())
+    _push(segment, report, plan, node, operator.settle(), AFTER)
+    uid = plan.nodes[node].uid
+    outlook = operator.outlook()
+    report.outlooks[uid] = (outlook.fires_at, outlook.keys, outlook.due)
+    report.stamps[uid] = (previous, state.commit())
+
+
+def _push(
+    segment: Segment, report: TaskReport, plan: Plan, node: int, outputs: Outputs, phase: int
+) -> None:
+    for output, rows in outputs:
+        if output in (LATE, ERRORS):
+            # The feeder took them for rows that go into state.
+            report.count(plan.nodes[node].uid, "held", -len(rows))
+        segment.push(Port(node, output), rows, phase)

@@ -4,27 +4,61 @@ A stateless step is one object. A keyed step is two halves with a shuffle betwee
 the rows arise (tells late rows apart, folds what it can, computes the key's hash) and a `KeyedOperator`
 where all rows of a key group meet. In one epoch a keyed operator is called in this order:
 
-    restore-or-catch-up -> [merge ...] rows that come before the tick -> tick -> [merge ...] -> settle
+    restore-or-catch-up -> [merge ...] rows that come before the tick -> tick -> [merge ...] -> settle -> outlook
 
-Neither half knows of Spark, of epochs' numbers or of sinks.
+Neither half knows of Spark, of epochs' numbers or of sinks, and a step in processing time does not know that
+it is: its rows have the clock as their timestamp, and its watermark is the clock.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from headrace._runtime.rows import Rows
 
-__all__ = ["HASH", "Feeder", "KeyedOperator", "Outputs", "StatelessOperator"]
+__all__ = [
+    "HASH",
+    "Feeder",
+    "KeyedOperator",
+    "Moment",
+    "Outlook",
+    "Outputs",
+    "StatelessOperator",
+]
 
 #: The column of every fed batch that holds the 64-bit hash of the key (`headrace.keys.hash_keys`).
 HASH = "__hash"
 
 #: (output, rows) pairs; `headrace._graph.nodes` names the outputs.
 Outputs = Iterator[tuple[str, Rows]]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The time of an epoch as one step sees it, in microseconds.
+
+    The watermark moves from `before` to `watermark`, the clock from `clock_before` to `clock`.
+    """
+
+    before: int
+    watermark: int
+    clock_before: int
+    clock: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a step waits for when an epoch is over."""
+
+    #: The watermark that lets the next window fire, and how many rows would come out at most.
+    fires_at: int | None = None
+    keys: int = 0
+    #: The clock at which it wants an epoch, though no row may come.
+    due: int | None = None
 
 
 class StatelessOperator(ABC):
@@ -55,9 +89,13 @@ class KeyedOperator(ABC):
         """Fold a fed batch into the state."""
 
     @abstractmethod
-    def tick(self, before: int, watermark: int) -> Iterator[Rows]:
-        """The watermark moves from `before` to `watermark`: rows that this releases."""
+    def tick(self, moment: Moment) -> Outputs:
+        """Time moves: rows that this releases."""
 
     @abstractmethod
-    def settle(self) -> Iterator[Rows]:
-        """The epoch's rows are all in: rows that follow from changes behind the watermark."""
+    def settle(self) -> Outputs:
+        """The epoch's rows are all in: rows that follow from them, and late ones if they are told apart here."""
+
+    def outlook(self) -> Outlook:
+        """What it waits for now. Called behind `settle`; costs no more than an epoch without rows."""
+        return Outlook()

@@ -5,7 +5,7 @@ Dictionaries and views become plain arrays, -0.0 becomes 0.0 and every NaN the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-__all__ = ["number_keys", "plain_key", "plain_key_type", "plain_keys_schema"]
+__all__ = ["ALL", "key_columns", "number_keys", "plain_key", "plain_key_type", "plain_keys_schema"]
+
+#: The one key of a step without keys: a column that no result shows.
+ALL = pa.field("__all", pa.int8())
 
 Integers = npt.NDArray[np.int64]
 
@@ -30,7 +33,9 @@ def plain_key_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_keys_schema(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
-    """These columns of a schema, as they are stored."""
+    """These columns of a schema, as they are stored; of no columns, the one that stands for them."""
+    if not names:
+        return pa.schema([ALL])
     return pa.schema([pa.field(name, plain_key_type(schema.field(name).type)) for name in names])
 
 
@@ -43,6 +48,13 @@ def plain_key(column: pa.Array) -> pa.Array:
         return column
     column = pc.add(column, pa.scalar(0, kind))
     return pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), kind), column)
+
+
+def key_columns(names: Sequence[str], columns: Mapping[str, pa.Array], rows: int) -> list[pa.Array]:
+    """The key columns of so many rows as they are grouped and stored."""
+    if not names:
+        return [pa.array(np.zeros(rows, np.int8))]
+    return [plain_key(columns[name]) for name in names]
 
 
 def number_keys(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:

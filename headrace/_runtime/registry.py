@@ -7,8 +7,8 @@ from headrace._graph import nodes
 from headrace._runtime import rowwise
 from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
 from headrace._runtime.state import ShardState, TableSpec
-from headrace._runtime.windows.feeder import WindowFeeder
-from headrace._runtime.windows.panes import WindowOperator, window_tables
+from headrace._runtime.windows.panes.feeder import WindowFeeder
+from headrace._runtime.windows.panes.operator import WindowOperator, window_tables
 from headrace.errors import EngineError
 
 __all__ = ["feeder", "keyed", "stateless", "tables"]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace._graph.nodes import ERRORS, LATE, MAIN, FilterBy, FilterRows, Port, WriteSink
+import numpy as np
+
+from headrace._graph.nodes import FilterBy, FilterRows, Node, Port, WindowStep, WriteSink, count_of
 from headrace._graph.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.operator import Feeder, StatelessOperator
@@ -19,9 +21,6 @@ from headrace._runtime.tick import Tick
 from headrace._runtime.wire import AFTER, BEFORE, Parcel, encode_rows, split_by_shard
 
 __all__ = ["Segment"]
-
-#: Counted under these words in the ledger.
-_COUNTED = {MAIN: "out", LATE: "late", ERRORS: "dead"}
 
 
 class Segment:
@@ -40,7 +39,7 @@ class Segment:
         """Send rows to everyone who takes this port."""
         if not len(rows):
             return
-        self._report.count(self._plan.nodes[port.node].uid, _COUNTED[port.output], len(rows))
+        self._report.count(self._plan.nodes[port.node].uid, count_of(port.output), len(rows))
         for consumer in self._plan.consumers.get(port, ()):
             self._enter(consumer, rows, phase)
 
@@ -65,7 +64,9 @@ class Segment:
             self._staging.write(node, rows.batch)
             return
         if node.keyed:
-            outputs = self._feeder(consumer, phase).feed(rows, self._watermark(consumer, phase))
+            outputs = self._feeder(consumer, phase).feed(
+                self._timed(node, rows), self._watermark(consumer, phase)
+            )
         else:
             outputs = self._step(consumer).process(rows)
         kept = 0
@@ -76,6 +77,12 @@ class Segment:
             self._report.count(node.uid, "filtered", len(rows) - kept)
         elif node.keyed:
             self._report.count(node.uid, "held", len(rows) - kept)
+
+    def _timed(self, node: Node, rows: Rows) -> Rows:
+        """In processing time the timestamp of a row is the epoch's clock."""
+        if isinstance(node, WindowStep) and node.window.time == "processing":
+            return Rows(rows.batch, np.full(len(rows), self._tick.clock_us), rows.origin)
+        return rows
 
     def _watermark(self, node: int, phase: int) -> int:
         return self._tick.at(self._plan.feeds[node], before=phase == BEFORE)

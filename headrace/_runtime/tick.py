@@ -6,24 +6,52 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from headrace.watermarks import END_OF_TIME
+from headrace._epochs.offset import Offset
+from headrace._runtime.operator import Moment
+from headrace._watermarks.merging import merged_name
+from headrace.watermarks import CLOCK, END_OF_TIME, NO_WATERMARK
 
 __all__ = ["Tick"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """One epoch's number, clock, and the watermark of each source before and in it."""
+    """One epoch's number, clock, and the watermarks before and in it: of sources, of the clock, of what merges."""
 
     epoch: int
     clock_us: int
     before: Mapping[str, int]
     watermarks: Mapping[str, int]
 
+    @classmethod
+    def of(cls, offset: Offset) -> Tick:
+        """The tick of an epoch."""
+        return cls(offset.epoch, offset.clock_us, offset.before, offset.watermarks)
+
+    @property
+    def clock_before_us(self) -> int:
+        """The clock of the epoch before; `NO_WATERMARK` in the birth epoch."""
+        before = self.before.get(CLOCK, NO_WATERMARK)
+        return before if before == NO_WATERMARK else before + 1
+
     def at(self, feeds: Iterable[str], *, before: bool) -> int:
-        """The watermark of a step: the minimum over the sources that feed it."""
+        """The watermark of a step: that of what feeds it, the least of those that are not idle."""
         vector = self.before if before else self.watermarks
+        feeds = tuple(feeds)
+        merged = vector.get(merged_name(feeds)) if len(feeds) > 1 else None
+        if merged is not None:
+            return merged
         return min((vector[uid] for uid in feeds), default=END_OF_TIME)
+
+    def moment(self, feeds: Iterable[str]) -> Moment:
+        """The time of a step."""
+        feeds = tuple(feeds)
+        return Moment(
+            self.at(feeds, before=True),
+            self.at(feeds, before=False),
+            self.clock_before_us,
+            self.clock_us,
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the wire."""

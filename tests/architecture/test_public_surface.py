@@ -11,9 +11,10 @@ import headrace
 ROOT = Path(__file__).parents[2]
 
 FACADE = """
-AggregateFunction Environment Epochs Expression JobHandle KeyedStream Restart Stream WatermarkStrategy
-WindowedStream avg coalesce col collect count count_distinct errors first last lit max max_by min min_by
-stddev sum variance when windows
+AggregateFunction Environment Epochs Expression JobHandle KeyedStream OutputTag ProcessWindowFunction
+Restart Stream WatermarkStrategy
+WindowedStream approx_count_distinct approx_quantile approx_quantiles approx_top avg coalesce col collect count count_distinct errors evictors first last lit max max_by min min_by
+state stddev sum triggers variance when windows
 """.split()
 
 

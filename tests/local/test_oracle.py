@@ -125,7 +125,7 @@ def test_crash_and_another_number_of_shards_change_nothing(
 
 
 def _late_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from headrace._runtime.windows import feeder
+    from headrace._runtime.windows.panes import feeder
 
     real = feeder.last_late_pane
     monkeypatch.setattr(feeder, "last_late_pane", lambda *a: real(*a) + 1)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headrace._graph.nodes import MAIN
 from headrace._runtime import registry
+from headrace._runtime.operator import Moment
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.state.rescale import rescale
@@ -78,12 +78,13 @@ class KeyedHarness:
             operator = registry.keyed(self.node, state)
             for batch in early[shard]:
                 operator.merge(batch)
-            released = list(operator.tick(epoch.before, epoch.watermark))
+            released = list(operator.tick(moment(epoch)))
             for batch in rest[shard]:
                 operator.merge(batch)
-            for rows in [*released, *operator.settle()]:
-                check_rows(rows, self.node.output_schema(MAIN))
-                outputs[MAIN] += rows.batch.to_pylist()
+            for output, rows in [*released, *operator.settle()]:
+                check_rows(rows, self.node.output_schema(output))
+                outputs[output] += rows.batch.to_pylist()
+            operator.outlook()
             state.commit()
         return outputs
 
@@ -99,6 +100,12 @@ class KeyedHarness:
             for shard, piece in split_by_shard(batch, self.shards):
                 fed[shard].append(decode_rows(encode_rows(piece)))
         return fed
+
+
+def moment(epoch: OracleEpoch) -> Moment:
+    """The time of an epoch as its operator is told; the clock stands still where an epoch has none."""
+    clocks = (getattr(epoch, "clock_before", 0), getattr(epoch, "clock", 0))
+    return Moment(epoch.before, epoch.watermark, *clocks)
 
 
 def timed_rows(schema: pa.Schema, rows: Sequence[Any]) -> Rows:

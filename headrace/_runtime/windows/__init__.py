@@ -1,1 +1,1 @@
-"""Event-time windows: pre-aggregation before the shuffle, panes, firing and lateness behind it."""
+"""Windows: one folder for each way of keeping them, and beside them what several of them need."""

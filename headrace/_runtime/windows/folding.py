@@ -1,4 +1,4 @@
-"""Folds buffered rows by (key, pane) with one grouping in Arrow."""
+"""Rows that wait before the shuffle, and one grouping in Arrow that folds them for all aggregates."""
 
 from __future__ import annotations
 
@@ -8,76 +8,78 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace._graph.nodes import WindowAggregate
+from headrace._graph.nodes import WindowStep
 from headrace._runtime.aggregates.fold import Flush, Fold, Request
-from headrace._runtime.plain_keys import plain_key
 from headrace._runtime.rows import Origin, Rows
-from headrace._runtime.windows.layout import Layout
-from headrace.keys import hash_keys
 
-__all__ = ["Folder"]
+__all__ = ["FOLD_BYTES", "FOLD_ROWS", "RowBuffer", "fold_groups"]
+
+#: Rows folded at once. More of them share a key, and what is left costs more behind the shuffle than here;
+#: but beyond this many, and with about as many keys, grouping itself misses the caches.
+FOLD_ROWS = 524_288
+#: Wide rows are folded earlier.
+FOLD_BYTES = 64 << 20
 
 Integers = npt.NDArray[np.int64]
 
 
-class Folder:
+class RowBuffer:
     """Rows of one step that wait to be folded together: only the columns that are read."""
 
-    def __init__(self, node: WindowAggregate, layout: Layout) -> None:
-        self._layout = layout
-        self._keys = node.keys
+    def __init__(self, node: WindowStep, folds: Sequence[Fold]) -> None:
         self._schema = node.input_schema
-        self._read = _columns_read(node, layout.folds)
-        self._traces = any(fold.traces for fold in layout.folds)
+        self._read = _columns_read(node, folds)
+        self._traces = any(fold.traces for fold in folds)
         self.rows = 0
         self.bytes = 0
         self._batches: list[pa.RecordBatch] = []
-        self._panes: list[Integers] = []
+        self._extras: list[tuple[Integers, ...]] = []
         self._timestamps: list[Integers] = []
         self._origins: list[tuple[int, Origin | None]] = []
 
-    def add(self, rows: Rows, panes: Integers) -> None:
-        """Keep rows for the next fold."""
+    @property
+    def full(self) -> bool:
+        """It is time to fold."""
+        return self.rows >= FOLD_ROWS or self.bytes >= FOLD_BYTES
+
+    def add(self, rows: Rows, *extras: Integers) -> None:
+        """Keep rows, and with each of them some numbers, for the next fold."""
         if not len(rows):
             return
         if self._traces:
             self._origins.append((self.rows, rows.origin))
         self._batches.append(rows.batch.select(self._read))
         self.bytes += self._batches[-1].nbytes
-        self._panes.append(panes)
+        self._extras.append(extras)
         assert rows.timestamps is not None
         self._timestamps.append(rows.timestamps)
         self.rows += len(rows)
 
-    def fold(self) -> pa.RecordBatch:
-        """One row for every key and pane; nothing waits afterwards."""
-        columns = {name: _joined(self._batches, i) for i, name in enumerate(self._read)}
+    def take(self) -> tuple[Flush, list[Integers]]:
+        """What waits, with its extra numbers; nothing waits afterwards. There is at least one row."""
+        names = self._batches[0].schema.names
+        columns = {name: _joined(self._batches, place) for place, name in enumerate(names)}
         flush = Flush(columns, np.concatenate(self._timestamps), self._origins)
-        panes = np.concatenate(self._panes)
+        extras = [np.concatenate(parts) for parts in zip(*self._extras, strict=True)]
         self.rows = self.bytes = 0
-        self._batches, self._panes, self._timestamps, self._origins = [], [], [], []
-        return self._fold(flush, panes)
-
-    def _fold(self, flush: Flush, panes: Integers) -> pa.RecordBatch:
-        keys = [plain_key(flush.columns[name]) for name in self._keys]
-        # Most folds lie in one pane, and a key of one column is grouped faster.
-        one_pane = panes[0] if panes.min() == panes.max() else None
-        if one_pane is None:
-            keys.append(pa.array(panes))
-        asked = [fold.requests(flush) for fold in self._layout.folds]
-        groups, folded = _group(keys, [request for requests in asked for request in requests])
-        starts = (
-            pa.array(np.full(len(groups[0]), one_pane)) if one_pane is not None else groups.pop()
-        )
-        parts: list[pa.Array] = []
-        for fold, requests in zip(self._layout.folds, asked, strict=True):
-            parts += fold.partial(flush, folded[: len(requests)])
-            folded = folded[len(requests) :]
-        arrays = [*groups, starts, pa.array(hash_keys(groups)), *parts]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._layout.fed)
+        self._batches, self._extras, self._timestamps, self._origins = [], [], [], []
+        return flush, extras
 
 
-def _columns_read(node: WindowAggregate, folds: Sequence[Fold]) -> list[str]:
+def fold_groups(
+    flush: Flush, groups: Sequence[pa.Array], folds: Sequence[Fold]
+) -> tuple[list[pa.Array], list[pa.Array]]:
+    """The distinct groups, and in the same order the parts of every fold, one after the other."""
+    asked = [fold.requests(flush) for fold in folds]
+    distinct, folded = _group(groups, [request for requests in asked for request in requests])
+    parts: list[pa.Array] = []
+    for fold, requests in zip(folds, asked, strict=True):
+        parts += fold.partial(flush, folded[: len(requests)])
+        folded = folded[len(requests) :]
+    return distinct, parts
+
+
+def _columns_read(node: WindowStep, folds: Sequence[Fold]) -> list[str]:
     if any(fold.reads is None for fold in folds):
         return list(node.input_schema.names)
     wanted = {*node.keys, *(name for fold in folds for name in fold.reads or ())}

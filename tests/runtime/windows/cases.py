@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from headrace._graph.nodes import LATE, MAIN, WindowAggregate
+from headrace._graph.windows import result_fields
 from headrace.aggregates import Aggregate
 from headrace.testing.oracle import OracleEpoch, WindowOracle
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
@@ -25,7 +26,6 @@ SCHEMA = pa.schema(
         pa.field("at", pa.timestamp("us", "UTC")),
     ]
 )
-_INSTANT = pa.timestamp("us", "UTC")
 
 
 def window_node(
@@ -37,15 +37,11 @@ def window_node(
     schema: pa.Schema = SCHEMA,
 ) -> WindowAggregate:
     """A window step as the builder would make it."""
-    fields = [schema.field(key) for key in keys]
-    fields += [pa.field("window_start", _INSTANT), pa.field("window_end", _INSTANT)]
-    fields += [pa.field("firing", pa.int64())]
-    fields += [pa.field(name, a.result_type(schema)) for name, a in aggregates.items()]
     return WindowAggregate(
         id=1,
         uid="per-key",
         inputs=(),
-        schema=pa.schema(fields),
+        schema=result_fields(keys, window, "accumulating", aggregates, schema),
         keys=tuple(keys),
         window=window,
         lateness_us=lateness_us,

@@ -11,9 +11,9 @@ import pytest
 from headrace import aggregates as agg
 from headrace._graph.nodes import ERRORS, ERRORS_SCHEMA, LATE
 from headrace._runtime.rows import Origin, Rows
-from headrace._runtime.windows import feeder as feeder_module
-from headrace._runtime.windows.feeder import WindowFeeder
-from headrace._runtime.windows.layout import PANE
+from headrace._runtime.windows.panes import feeder as feeder_module
+from headrace._runtime.windows.panes.feeder import WindowFeeder
+from headrace._runtime.windows.panes.layout import PANE
 from headrace.errors import EngineError
 from headrace.testing.oracle import OracleEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headrace import aggregates as agg
-from headrace._runtime.windows import firing
+from headrace._runtime.windows.panes import firing
 from headrace.testing.oracle import OracleEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window

@@ -17,7 +17,8 @@ from headrace._runtime.aggregates.fold import Columns, Slots
 from headrace._runtime.plain_keys import number_keys
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import Table
-from headrace._runtime.windows.layout import Layout
+from headrace._runtime.windows.panes.layout import Layout
+from headrace._runtime.windows.results import LATE_PANE, ON_TIME, result_rows
 from headrace._runtime.windows.scratch import Scratch
 
 __all__ = ["EMIT_ROWS", "Firing"]
@@ -32,7 +33,7 @@ class Firing:
     """Makes result rows of one window step."""
 
     def __init__(self, node: WindowAggregate, layout: Layout) -> None:
-        self._schema = node.schema
+        self._node = node
         self._size_us = node.window.size_us
         self._folds = layout.folds
 
@@ -54,7 +55,7 @@ class Firing:
             place += len(slots)
         for part in _pieces(np.arange(len(firsts))):
             rows = pa.array(firsts[part])
-            yield self._rows(start, [key.take(rows) for key in keys], scratch, part, 0)
+            yield self._rows(start, [key.take(rows) for key in keys], scratch, part, ON_TIME, 0)
 
     def again(
         self, start: int, panes: Sequence[Table], hashes: Hashes, keys: Sequence[pa.Array],
@@ -63,16 +64,16 @@ class Firing:
         """These distinct keys of the window, with the number of the firing of each."""
         found = [pane.find(hashes, keys) for pane in panes]
         if len(panes) == 1:
-            return self._rows(start, keys, panes[0], found[0], firings)
+            return self._rows(start, keys, panes[0], found[0], LATE_PANE, firings)
         scratch = Scratch(self._folds, len(hashes))
         for pane, slots in zip(panes, found, strict=True):
             there = np.flatnonzero(slots >= 0)
             self._add(scratch, there, pane, slots[there])
-        return self._rows(start, keys, scratch, np.arange(len(hashes)), firings)
+        return self._rows(start, keys, scratch, np.arange(len(hashes)), LATE_PANE, firings)
 
     def _read(self, start: int, pane: Table) -> Iterator[Rows]:
         for slots in _pieces(pane.live()):
-            yield self._rows(start, pane.keys(slots), pane, slots, 0)
+            yield self._rows(start, pane.keys(slots), pane, slots, ON_TIME, 0)
 
     def _add(self, scratch: Scratch, numbers: Slots, pane: Table, slots: Slots) -> None:
         for fold in self._folds:
@@ -80,26 +81,19 @@ class Firing:
 
     def _rows(
         self, start: int, keys: Sequence[pa.Array], source: Columns, slots: Slots,
-        firings: npt.NDArray[np.int64] | int,
+        pane: str, firings: npt.NDArray[np.int64] | int,
     ) -> Rows:  # fmt: skip
-        count = len(slots)
-        end = start + self._size_us
-        arrays = [
-            *keys,
-            pa.array(np.full(count, start)),
-            pa.array(np.full(count, end)),
-            pa.array(np.broadcast_to(np.asarray(firings, np.int64), (count,))),
-            *(fold.result(source, slots) for fold in self._folds),
-        ]
-        fitted = [_as_type(a, field.type) for a, field in zip(arrays, self._schema, strict=True)]
-        batch = pa.RecordBatch.from_arrays(fitted, schema=self._schema)
-        return Rows(batch, np.full(count, end - 1))
+        return result_rows(
+            self._node,
+            keys,
+            [fold.result(source, slots) for fold in self._folds],
+            starts=start,
+            ends=start + self._size_us,
+            panes=pane,
+            firings=firings,
+        )
 
 
 def _pieces(slots: Slots) -> Iterator[Slots]:
     for start in range(0, len(slots), EMIT_ROWS):
         yield slots[start : start + EMIT_ROWS]
-
-
-def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    return array if array.type == kind else array.cast(kind)

@@ -21,15 +21,15 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from headrace._graph.nodes import WindowAggregate
-from headrace._runtime.operator import HASH, KeyedOperator
+from headrace._graph.nodes import MAIN, WindowAggregate
+from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outputs
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState, Table
 from headrace._runtime.windows.arrivals import ARRIVALS, Arrivals
-from headrace._runtime.windows.changes import Changes
-from headrace._runtime.windows.feeder import last_late_pane
-from headrace._runtime.windows.firing import Firing
-from headrace._runtime.windows.layout import FIRINGS, PANES, REFIRINGS, Layout, window_tables
+from headrace._runtime.windows.panes.changes import Changes
+from headrace._runtime.windows.panes.feeder import last_late_pane
+from headrace._runtime.windows.panes.firing import Firing
+from headrace._runtime.windows.panes.layout import FIRINGS, PANES, REFIRINGS, Layout, window_tables
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["WindowOperator", "window_tables"]
@@ -66,8 +66,9 @@ class WindowOperator(KeyedOperator):
             for pane, rows in _by_pane(batch, len(self._layout.keys)):
                 self._merge_pane(pane, rows)
 
-    def tick(self, before: int, watermark: int) -> Iterator[Rows]:
+    def tick(self, moment: Moment) -> Outputs:
         """Fire the windows that end behind `before` and not behind `watermark`, in order of their ends."""
+        before, watermark = moment.before, moment.watermark
         early, self._early = self._early or [], None
         self._watermark = before
         for batch in early:
@@ -75,15 +76,18 @@ class WindowOperator(KeyedOperator):
         self._watermark = watermark
         panes = self._state.buckets(PANES)
         for start in self._due(panes, before, watermark):
-            yield from self._firing.on_time(start, self._tables(panes, start))
+            for rows in self._firing.on_time(start, self._tables(panes, start)):
+                yield MAIN, rows
         # Rows that come now are too late for these windows but may share a pane with them.
         over = last_late_pane(self._window, self._lateness_us, watermark)
         self._last_firings = list(self._fire_again(over))
 
-    def settle(self) -> Iterator[Rows]:
+    def settle(self) -> Outputs:
         """Fire again what late rows changed, then drop what no window needs any more."""
-        yield from self._last_firings
-        yield from self._fire_again(END_OF_TIME)
+        for rows in self._last_firings:
+            yield MAIN, rows
+        for rows in self._fire_again(END_OF_TIME):
+            yield MAIN, rows
         self._drop()
         self._early, self._last_firings = [], []
 

@@ -1,0 +1,18 @@
+"""Which streams carry changes: rows that withdraw earlier ones, told apart by the column `change`."""
+
+from collections.abc import Sequence
+
+from headrace._graph.nodes import MAIN, Node, Port, WindowStep
+
+__all__ = ["CHANGE", "carries_changes"]
+
+#: "+I" a new row, "-U" an earlier one is withdrawn, "+U" the one that replaces it, "-D" one is deleted.
+CHANGE = "change"
+
+
+def carries_changes(nodes: Sequence[Node], port: Port) -> bool:
+    """Whether rows of this port may withdraw others."""
+    node = nodes[port.node]
+    if isinstance(node, WindowStep) and port.output == MAIN:
+        return node.accumulation == "retracting"
+    return any(carries_changes(nodes, above) for above in node.inputs)
