@@ -20,12 +20,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace._graph.changes import CHANGE
 from headrace._runtime.rows import Origin
 from headrace._runtime.state import Table, TableSpec, ValueSpec
 
 __all__ = ["Columns", "Flush", "Fold", "Request", "Slots", "valid_mask"]
 
 Slots: TypeAlias = npt.NDArray[np.int64]
+
+_WITHDRAWING = pa.array(["-U", "-D"])
 
 
 class Columns(Protocol):
@@ -71,6 +74,12 @@ class Flush:
     def places(self) -> pa.Array:
         """The number of each row."""
         return pa.array(np.arange(len(self.timestamps)))
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.int8]:
+        """-1 for rows that withdraw an earlier one, else 1."""
+        withdraws = pc.is_in(self.columns[CHANGE], _WITHDRAWING).to_numpy(zero_copy_only=False)
+        return np.where(withdraws, np.int8(-1), np.int8(1))
 
     def origin(self, row: int) -> tuple[Origin | None, int]:
         """Where a row came from, and its place among the offsets there."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
+from headrace._runtime.aggregates.balances import Balance
 from headrace._runtime.aggregates.collected import Collect
 from headrace._runtime.aggregates.counts import Count
 from headrace._runtime.aggregates.custom import Custom
@@ -21,7 +22,7 @@ from headrace._runtime.aggregates.reducing import Reduce
 from headrace._runtime.aggregates.sketches import DistinctSketch, QuantileSketch
 from headrace._runtime.aggregates.sums import Average, DecimalSum, FloatSum, IntegerSum
 from headrace._runtime.aggregates.words import has_words
-from headrace.aggregates import Aggregate
+from headrace.aggregates import Aggregate, check_retractable
 from headrace.errors import EngineError, InputError
 
 __all__ = ["Setting", "make_fold"]
@@ -43,6 +44,8 @@ class Setting:
 
 def make_fold(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
     """What computes the result column `name`."""
+    if setting.weighted:
+        check_retractable(aggregate, name)
     made = _KINDS.get(aggregate.kind)
     if made is None:
         raise EngineError(f"No code computes the aggregate {aggregate} of step '{setting.uid}'.")
@@ -64,9 +67,20 @@ def _sum(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
             f" for example with select(hr.col({column!r}).cast(float))."
         )
 
+    total: Fold
     if pt.is_decimal(result):
-        return DecimalSum(name, column, result, overflow)
-    return IntegerSum(name, column, overflow) if pt.is_integer(result) else FloatSum(name, column)
+        total = DecimalSum(name, column, result, overflow)
+    elif pt.is_integer(result):
+        total = IntegerSum(name, column, overflow)
+    else:
+        total = FloatSum(name, column)
+    if setting.weighted:
+        return Balance(name, column, total, mean=aggregate.kind == "avg", overflow=overflow)
+    return total
+
+
+def _average(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
+    return _sum(name, aggregate, setting) if setting.weighted else Average(name, _column(aggregate))
 
 
 def _extreme(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
@@ -138,9 +152,11 @@ def _reduce(name: str, aggregate: Aggregate, setting: Setting) -> Fold:
 
 
 _KINDS: Mapping[str, Callable[[str, Aggregate, Setting], Fold]] = {
-    "count": lambda name, aggregate, _: Count(name, aggregate.column),
+    "count": lambda name, aggregate, setting: Count(
+        name, aggregate.column, weighted=setting.weighted
+    ),
     "sum": _sum,
-    "avg": lambda name, aggregate, _: Average(name, _column(aggregate)),
+    "avg": _average,
     "min": _extreme,
     "max": _extreme,
     "first": _pick(Choice()),

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace._runtime.aggregates.fold import Columns, Flush, Fold, Request, Slots, valid_mask
+from headrace._runtime.aggregates.fold import Columns, Flush, Fold, Request, Slots
+from headrace._runtime.aggregates.numbers import OneNumber
 from headrace._runtime.state import ValueSpec
 from headrace.errors import InputError
 
@@ -23,43 +24,15 @@ _AT_LEAST_ONE = pc.ScalarAggregateOptions(min_count=1)
 Overflow = Callable[[], InputError]
 
 
-class _NumberSum(Fold):
-    """A number and whether there is one."""
+class _NumberSum(OneNumber):
+    """Adds in a type of at most 64 bits."""
 
     def __init__(self, name: str, column: str, kind: pa.DataType) -> None:
-        self._column = column
-        self._sum = f"{name}.sum"
-        self._has = f"{name}.has"
-        self.reads = (column,)
-        self.columns = (ValueSpec(self._sum, kind, 0), ValueSpec(self._has, pa.bool_(), False))
-        self.parts = (pa.field(self._sum, kind),)
+        super().__init__(name, "sum", column, kind=kind, neutral=0)
 
-    def partial(self, flush: Flush, folded: Sequence[pa.Array]) -> Sequence[pa.Array]:
-        """The sums as they are; null where there was nothing to add."""
-        return folded
-
-    def merge(self, into: Columns, slots: Slots, parts: Sequence[pa.Array]) -> None:
-        """Add what is not null."""
-        (part,) = parts
-        valid = valid_mask(part)
-        if valid is not None:
-            slots, part = slots[valid], part.drop_null()
-        values = into.values(self._sum)
-        values[slots] = self._add(values[slots], part.to_numpy())
-        into.values(self._has)[slots] = True
-
-    def _add(self, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _combine(self, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
         total: npt.NDArray[Any] = a + b
         return total
-
-    def export(self, source: Columns, slots: Slots) -> Sequence[pa.Array]:
-        """The sums."""
-        return (self.result(source, slots),)
-
-    def result(self, source: Columns, slots: Slots) -> pa.Array:
-        """The sums, null where there is none."""
-        has = source.get(self._has, slots)
-        return pa.array(source.get(self._sum, slots), mask=None if has.all() else ~has)
 
 
 class FloatSum(_NumberSum):
@@ -103,8 +76,8 @@ class IntegerSum(_NumberSum):
             raise self._overflow()
         return (pa.array(sums, pa.int64()),)
 
-    def _add(self, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        total: npt.NDArray[Any] = a + b
+    def _combine(self, a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        total = super()._combine(a, b)
         # Only a sum of two numbers of one sign can wrap, and then its sign is the other.
         if np.any(((a ^ total) & (b ^ total)) < 0):
             raise self._overflow()
