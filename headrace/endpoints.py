@@ -60,12 +60,16 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
-    """Rows of one partition in arrival order, with the offset of each for error messages."""
+    """Rows of one partition in arrival order, with the offset of each for error messages.
+
+    `timestamps` are the records' own, in microseconds since 1970 (UTC), if the source has them.
+    """
 
     batch: pa.RecordBatch
     offsets: npt.NDArray[np.int64]
     partition: str
     dead: tuple[DeadLetter, ...] = ()
+    timestamps: npt.NDArray[np.int64] | None = None
 
 
 class Enumerator(ABC):
@@ -88,6 +92,8 @@ class Source(ABC):
     splittable: bool = True
     #: At most so many positions of a partition in an epoch, whatever the engine would like.
     max_positions: int | None = None
+    #: Every batch has the records' own timestamps, which `with_record_timestamps` asks for.
+    has_record_timestamps: bool = False
 
     @property
     @abstractmethod

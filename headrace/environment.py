@@ -11,25 +11,20 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from headrace._graph.callables import check_row_function
 from headrace._graph.explain import explain
 from headrace._graph.graph import Graph
-from headrace._graph.nodes import Node, Port, ReadSource, WriteSink
+from headrace._graph.nodes import AssignTimestamps, Node, Port, ReadSource, WriteSink
 from headrace._graph.plan import Plan
 from headrace._graph.validate import check_columns, dangling, require_runnable
 from headrace._plan.capabilities import check_supported
 from headrace._plan.depths import measure
 from headrace._plan.settings import RunSettings
 from headrace._plan.stages import compile_plan, reaching_a_sink
-from headrace._runtime.expressions import result_type
+from headrace._plan.strategies import check_source_strategy
 from headrace.config import Epochs, Restart
 from headrace.endpoints import Source
-from headrace.errors import BuildError, SchemaError
-from headrace.expressions import Expression
+from headrace.errors import BuildError
 from headrace.keys import KEY_GROUPS
-from headrace.schema import require_field, return_type
 from headrace.stream import SourceStream
 from headrace.watermarks import WatermarkStrategy
 
@@ -103,7 +98,7 @@ class Environment:
             )
         schema = check_columns(source.schema, f"The source {type(source).__name__}")
         if watermarks is not None:
-            _check_strategy(watermarks, schema)
+            check_source_strategy(watermarks, source, self._graph.nodes)
         node = self._graph.add(
             ReadSource, uid=uid, inputs=(), schema=schema, source=source, strategy=watermarks
         )
@@ -182,7 +177,7 @@ def _doubts(graph: Graph) -> list[str]:
 
 
 def _needs_uid(node: Node) -> bool:
-    return node.keyed or isinstance(node, ReadSource | WriteSink)
+    return node.keyed or isinstance(node, AssignTimestamps | ReadSource | WriteSink)
 
 
 def _listed(nodes: list[Node] | tuple[Node, ...]) -> str:
@@ -191,38 +186,6 @@ def _listed(nodes: list[Node] | tuple[Node, ...]) -> str:
 
 def _cores() -> int:
     return min(len(os.sched_getaffinity(0)), KEY_GROUPS)
-
-
-def _check_strategy(strategy: Any, schema: pa.Schema) -> None:
-    _instance(strategy, WatermarkStrategy, "watermarks")
-    wanted = strategy.timestamps
-    if wanted is None:
-        fit = [f.name for f in schema if pa.types.is_timestamp(f.type) and f.type.tz is not None]
-        raise BuildError(
-            "The watermark strategy does not say where timestamps are; add .with_timestamps(...)."
-            f" Columns that fit: {', '.join(fit) or 'none; compute one with a function'}."
-        )
-    if isinstance(wanted, str):
-        kind = require_field(schema, wanted, what="with_timestamps").type
-    elif isinstance(wanted, Expression):
-        kind = result_type(wanted, schema)
-    else:
-        check_row_function(wanted, "with_timestamps", schema)
-        kind = return_type(wanted)
-    _check_instant(kind, wanted)
-
-
-def _check_instant(kind: pa.DataType | None, wanted: Any) -> None:
-    if kind is None:
-        return
-    if not pa.types.is_timestamp(kind):
-        raise SchemaError(f"with_timestamps needs points in time, but {wanted!r} is {kind}.")
-    if kind.tz is None:
-        raise SchemaError(
-            f"with_timestamps needs points in time with a time zone, but {wanted!r} is {kind}: a naive"
-            " timestamp means another instant on every machine. Declare it as timestamp[us, tz=UTC]"
-            " (datetime in a dataclass)."
-        )
 
 
 def _checked_name(name: Any) -> str:

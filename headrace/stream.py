@@ -15,10 +15,11 @@ import pyarrow as pa
 from headrace._graph import nodes
 from headrace._graph.callables import check_row_function, describe_callable, require_callable
 from headrace._graph.changes import CHANGE, carries_changes
-from headrace._graph.graph import Graph
+from headrace._graph.graph import Graph, keeps_origins
 from headrace._graph.nodes import ERRORS, Port
 from headrace._graph.results import probed_schema, result_schema
 from headrace._graph.validate import check_columns, require_event_time, schema_differences
+from headrace._plan.strategies import check_assigned_strategy
 from headrace._runtime.expressions import result_type
 from headrace.endpoints import Sink
 from headrace.errors import BuildError, SchemaError
@@ -31,12 +32,13 @@ from headrace.schema import (
     require_field,
     return_type,
 )
+from headrace.watermarks import WatermarkStrategy
 from headrace.windows import Assigner, Count
 
 if TYPE_CHECKING:
     from headrace.windowed import WindowedStream
 
-__all__ = ["KeyedStream", "SourceStream", "Stream"]
+__all__ = ["KeyedStream", "SourceStream", "Stream", "TimedStream"]
 
 
 class Stream:
@@ -142,6 +144,29 @@ class Stream:
         node = self._graph.add(nodes.Union, uid=uid, inputs=inputs, schema=self.schema)
         return Stream(self._graph, Port(node.id))
 
+    def assign_timestamps_and_watermarks(
+        self, strategy: WatermarkStrategy, *, uid: str | None = None
+    ) -> TimedStream:
+        """The same rows with new timestamps, and with a watermark of their own from here on.
+
+        Windows behind this step go by its watermark and not by those of the sources, which need no strategy
+        then. It follows from the rows that have passed, one epoch later, as that of a source does: the least
+        over source partitions where rows come straight from them, otherwise over the step as a whole. A row
+        without a timestamp that can be used goes to `errors`.
+
+            visits.map(parse).assign_timestamps_and_watermarks(strategy.with_timestamps("at"), uid="timed")
+        """
+        check_assigned_strategy(strategy, self.schema)
+        by_partition = keeps_origins(self._graph.nodes, [self._port])
+        port = self._add(
+            nodes.AssignTimestamps,
+            self.schema,
+            uid=uid,
+            strategy=strategy,
+            by_partition=by_partition,
+        )
+        return TimedStream(self._graph, port)
+
     def key_by(
         self, *keys: str | Callable[[Any], Any], key_type: Any = None, uid: str | None = None
     ) -> KeyedStream:
@@ -232,13 +257,17 @@ class Stream:
             )
 
 
-class SourceStream(Stream):
-    """The rows of a source."""
+class TimedStream(Stream):
+    """Rows that were given timestamps here."""
 
     @property
     def errors(self) -> Stream:
-        """Records that could not become rows: malformed, without a timestamp, or too far ahead."""
+        """What could not become a row: malformed, without a timestamp, or too far ahead."""
         return Stream(self._graph, Port(self._port.node, ERRORS))
+
+
+class SourceStream(TimedStream):
+    """The rows of a source."""
 
 
 class KeyedStream:

@@ -18,6 +18,7 @@ from datetime import timedelta
 
 from headrace._graph.nodes import (
     MAIN,
+    AssignTimestamps,
     FilterBy,
     Node,
     Port,
@@ -56,6 +57,8 @@ def _row(node: Node, nodes: Sequence[Node], runs: bool) -> tuple[str, ...]:
 def _about(node: Node) -> str:
     if isinstance(node, ReadSource):
         return f"{type(node.source).__name__}, {_event_time(node.strategy)}"
+    if isinstance(node, AssignTimestamps):
+        return _event_time(node.strategy)
     if isinstance(node, WriteSink):
         return type(node.sink).__name__
     if isinstance(node, Select):
@@ -71,12 +74,28 @@ def _about(node: Node) -> str:
 def _event_time(strategy: WatermarkStrategy | None) -> str:
     if strategy is None:
         return "no event time"
+    if strategy.kind == "ingestion":
+        return "ingestion time"
     stamps = strategy.timestamps
     named = getattr(stamps, "__name__", None) or repr(stamps)
-    text = f"watermarks {timedelta(microseconds=strategy.bound_us)} behind {named}"
+    if strategy.record_timestamps:
+        named = "the records' own timestamps"
+    text = f"{_watermarks(strategy)} {named}"
     if strategy.idleness_us is not None:
         text += f", idle after {timedelta(microseconds=strategy.idleness_us)}"
+    if strategy.alignment is not None:
+        drift = timedelta(microseconds=strategy.alignment.drift_us)
+        text += f", within {drift} of group '{strategy.alignment.group}'"
     return text
+
+
+def _watermarks(strategy: WatermarkStrategy) -> str:
+    if strategy.kind == "generator":
+        made = strategy.generator
+        return f"watermarks by {getattr(made, '__name__', type(made).__name__)} from"
+    if strategy.kind == "none":
+        return "no watermarks, timestamps are"
+    return f"watermarks {timedelta(microseconds=strategy.bound_us)} behind"
 
 
 def _window(node: WindowStep) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from headrace._graph.nodes import AssignTimestamps, MapBatches, Node, Port, WindowStep
+from headrace._graph.nodes import ERRORS, AssignTimestamps, MapBatches, Node, Port, WindowStep
 from headrace._graph.places import calling_line
 from headrace.errors import BuildError
 from headrace.watermarks import CLOCK
@@ -101,8 +101,10 @@ def timekeepers(nodes: Iterable[Node], ports: Iterable[Port]) -> tuple[str, ...]
 def keeps_origins(nodes: Iterable[Node], ports: Iterable[Port]) -> bool:
     """Whether the source partition of every row at these ports is known."""
     nodes = tuple(nodes)
-    reached = {port.node for port in upstream(nodes, ports)}
-    return not any(
+    ports = upstream(nodes, ports)
+    reached = {port.node for port in ports}
+    # Dead letters know it as text only, and a function on batches may return other rows.
+    return all(port.output != ERRORS for port in ports) and not any(
         node.keyed or isinstance(node, MapBatches) for node in nodes if node.id in reached
     )
 

@@ -14,6 +14,7 @@ from headrace._commit.recovery import Recovered
 from headrace._graph.plan import Plan
 from headrace._jobs.summary import Summary
 from headrace._plan.settings import RunSettings
+from headrace._plan.timing import planner_settings
 from headrace._spark.attempt import Attempt, Signals
 from headrace._spark.epochs import RecordedEpoch
 from headrace.errors import EngineError, HeadraceError, UserCodeError
@@ -47,6 +48,7 @@ class JobHandle:
         self._changed = threading.Condition()
         self._manifest: Manifest | None = None
         self._watermarks: Mapping[str, int] = {}
+        self._timed = planner_settings(plan, settings.epochs).strategies.keys()
         self._rows = 0
         self._failures = self._user_failures = 0
         self._was_finished = False
@@ -74,7 +76,7 @@ class JobHandle:
 
     @property
     def watermarks(self) -> Mapping[str, int]:
-        """By source, the watermark of the last epoch in microseconds since 1970."""
+        """Of sources and steps that assign timestamps, by uid: the watermark of the last epoch, in us since 1970."""
         return dict(self._watermarks)
 
     @property
@@ -211,7 +213,9 @@ class JobHandle:
     def _recorded(self, recorded: RecordedEpoch) -> None:
         with self._changed:
             self._manifest = recorded.manifest
-            self._watermarks = recorded.offset.watermarks
+            self._watermarks = {
+                uid: mark for uid, mark in recorded.offset.watermarks.items() if uid in self._timed
+            }
             self._rows += recorded.rows
             self._changed.notify_all()
 

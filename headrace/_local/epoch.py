@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +42,8 @@ class EpochRun:
     open_state: Callable[[int, int], ShardState]
     #: How many tasks read.
     tasks: int = 1
+    #: The sources whose partitions are read by one task each.
+    whole: Collection[str] = ()
     #: Called with a task's (stage, number) when it is done.
     done: Callable[[int, int], None] = lambda _stage, _task: None
     #: (stage, shard) -> what its producers sent
@@ -50,7 +52,8 @@ class EpochRun:
     def reports(self) -> list[TaskReport]:
         """Run it all; what each task reports."""
         sources = {uid: node.source for uid, node in self.plan.sources.items()}
-        parts = deal(split(self.offset, sources, 1)[0], sources, self.tasks)
+        slices = split(self.offset, sources, 1)[0]
+        parts = deal(slices, sources, self.tasks, whole=self.whole)
         reports = [self._read(number, part, len(parts)) for number, part in enumerate(parts)]
         for stage in range(1, self.plan.stages):
             reports += [self._host(stage, shard) for shard in range(self.plan.shards)]
@@ -61,7 +64,13 @@ class EpochRun:
 
         def work(segment: Segment, tick: Tick) -> Parcels:
             return read_ranges(
-                self.plan, part, segment, tick=tick, report=report, directories=self.directories
+                self.plan,
+                part,
+                segment,
+                tick=tick,
+                report=report,
+                directories=self.directories,
+                generators=self.offset.generators,
             )
 
         return self._task(report, work)
@@ -88,7 +97,7 @@ class EpochRun:
 
     def _task(self, report: TaskReport, work: Callable[[Segment, Tick], Parcels]) -> TaskReport:
         offset = self.offset
-        tick = Tick(offset.epoch, offset.clock_us, offset.before, offset.watermarks)
+        tick = Tick.of(offset)
         name = f"{report.stage}-{report.task:04d}-{report.attempt}"
         staging = Staging(self.contexts, offset.epoch, name)
         try:
@@ -104,12 +113,17 @@ class EpochRun:
 
 
 def deal(
-    slices: Sequence[Slice], sources: Mapping[str, Source], tasks: int
+    slices: Sequence[Slice],
+    sources: Mapping[str, Source],
+    tasks: int,
+    *,
+    whole: Collection[str] = (),
 ) -> list[tuple[Slice, ...]]:
     """Every range in `tasks` parts, one for each task, whatever its size; at least one task."""
     parts: list[list[Slice]] = [[] for _ in range(tasks)]
     for piece in slices:
-        count = tasks if sources[piece.source].splittable else 1
+        divisible = sources[piece.source].splittable and piece.source not in whole
+        count = tasks if divisible else 1
         length = piece.end - piece.start
         for number in range(count):
             start = piece.start + length * number // count

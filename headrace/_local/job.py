@@ -18,15 +18,18 @@ from headrace._commit.files import make_directory
 from headrace._commit.paths import Layout
 from headrace._epochs.offset import Offset
 from headrace._epochs.planner import PlannerSettings, plan
+from headrace._epochs.vectors import next_due_us
 from headrace._graph.plan import Plan
 from headrace._local.epoch import EpochRun
 from headrace._local.memory import Memory, Stores
+from headrace._plan.timing import planner_settings
 from headrace._runtime import registry
 from headrace._runtime.state import MemoryArrays, ShardState
 from headrace.config import Epochs
 from headrace.endpoints import Enumerator, Publisher, SinkContext
 from headrace.errors import BuildError
 from headrace.keys import groups_of
+from headrace.watermarks import END_OF_TIME
 
 __all__ = ["POINTS", "CrashPoint", "LocalCrash", "LocalJob"]
 
@@ -52,6 +55,8 @@ class LocalJob:
     tasks: int = 1
     #: Each is reached once.
     crashes: set[tuple[int, CrashPoint]] = field(default_factory=set)
+    #: No step is given an epoch that it is due beyond this clock.
+    until_us: Callable[[], int] = lambda: END_OF_TIME
     # what survives a crash
     memory: Memory = field(default_factory=Memory)
     incarnation: str = field(default_factory=lambda: secrets.token_hex(16))
@@ -73,6 +78,16 @@ class LocalJob:
     def finished(self) -> bool:
         """The final epoch is durable."""
         return self.memory.last.final
+
+    @property
+    def settings(self) -> PlannerSettings:
+        """What the planner knows of the job."""
+        return planner_settings(self.plan, self.epochs)
+
+    @property
+    def due_us(self) -> int | None:
+        """The clock at which a step is due, though nothing may come."""
+        return next_due_us(self.memory.facts, self.settings)
 
     def advance(self, request: Request = "run") -> Offset | None:
         """Run the next epoch and publish it; None if there is nothing to do now."""
@@ -130,17 +145,15 @@ class LocalJob:
         }
 
     def _plan(self, request: Request) -> Offset | None:
-        sources = self.plan.sources
+        facts, due_us = self.memory.facts, self.due_us
+        if due_us is not None and due_us > self.until_us():
+            facts = replace(facts, outlooks={})
         offset = plan(
             self.memory.last,
-            self.memory.facts,
+            facts,
             {uid: enumerator.spans() for uid, enumerator in self._enumerators.items()},
             clock_us=self.clock_us(),
-            settings=PlannerSettings(
-                self.epochs,
-                {uid: node.source for uid, node in sources.items()},
-                {uid: node.strategy for uid, node in sources.items()},
-            ),
+            settings=self.settings,
             request=request,
         )
         if offset is not None:
@@ -164,6 +177,7 @@ class LocalJob:
             {uid: self._layout.source(uid) for uid in self.plan.sources},
             open_state,
             tasks=self.tasks,
+            whole=self.settings.generated,
             done=lambda _stage, _task: self._reach(offset, "task"),
         )
 

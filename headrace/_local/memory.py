@@ -14,6 +14,7 @@ from headrace._epochs.facts import Facts
 from headrace._epochs.offset import INITIAL, Offset
 from headrace._graph.plan import Plan
 from headrace._plan.laws import edges_of, laws_of
+from headrace._plan.timing import assigned_partitions
 from headrace._runtime import registry
 from headrace._runtime.audit import audit, counts_of, foreign_state, observed
 from headrace._runtime.report import TaskReport
@@ -75,7 +76,14 @@ class Memory:
         ledger = self._checked(plan, offset, reports)
         seen = observed(reports)
         self.facts = self.facts.after(
-            offset, maxima=seen.maxima, rows=seen.rows, size=seen.size, duration_us=duration_us
+            offset,
+            maxima=seen.maxima,
+            rows=seen.rows,
+            size=seen.size,
+            duration_us=duration_us,
+            outlooks=seen.outlooks,
+            generators=seen.generators,
+            assigned=assigned_partitions(plan, offset),
         )
         self.ledger = ledger
         self.stamps = seen.stamps

@@ -45,6 +45,11 @@ OPERATIONS = (
     Operation("map_batches", nodes.MapBatches, "Python function on Arrow batches"),
     Operation("select", nodes.Select, "expressions on Arrow columns"),
     Operation("union", nodes.Union, "streams with the same columns"),
+    Operation(
+        "assign_timestamps_and_watermarks",
+        nodes.AssignTimestamps,
+        "new event time in the middle of a graph; no generator, no alignment there",
+    ),
     Operation("key_by (function)", nodes.KeyByFunction, "adds the column `key`"),
     Operation(
         "window(Tumbling, Hopping, Cumulating)",

@@ -1,4 +1,7 @@
-"""Stage 0 of one task: read ranges of source partitions and send their rows down the graph."""
+"""Stage 0 of one task: read ranges of source partitions and send their rows down the graph.
+
+A user's watermark generator is told of the timestamps of a range when it is read to its end, all at once.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
+import numpy.typing as npt
 
-from headrace._graph.nodes import ERRORS, ERRORS_SCHEMA, Port, ReadSource
+from headrace._graph.nodes import ERRORS, Port, ReadSource
 from headrace._graph.plan import Plan
+from headrace._runtime.reassign import dead_rows
 from headrace._runtime.report import TaskReport
 from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.segment import Segment
 from headrace._runtime.tick import Tick
 from headrace._runtime.timestamps import assign
 from headrace._runtime.wire import Parcel
-from headrace.endpoints import DeadLetter, SourceBatch
+from headrace._watermarks.generators import Generated, hear
+from headrace.endpoints import SourceBatch
 
 __all__ = ["Range", "read_ranges"]
 
 #: (source uid, partition, first position, one past the last position)
 Range = tuple[str, str, int, int]
+Int64s = npt.NDArray[np.int64]
 
 
 def read_ranges(
@@ -32,12 +38,21 @@ def read_ranges(
     tick: Tick,
     report: TaskReport,
     directories: Mapping[str, Path],
+    generators: Mapping[str, Mapping[str, Generated]] | None = None,
 ) -> Iterator[tuple[int, Parcel]]:
-    """Read the ranges in order; yields what goes to the shards."""
+    """Read the ranges in order; yields what goes to the shards.
+
+    `generators` are those of the epoch's offset, by source and partition.
+    """
     for uid, partition, start, end in ranges:
         node = plan.sources[uid]
-        for read in node.source.read(partition, start, end, directories[uid]):
+        heard = [
             _take(node, partition, read, segment, tick, report)
+            for read in node.source.read(partition, start, end, directories[uid])
+        ]
+        if node.strategy is not None and node.strategy.kind == "generator":
+            known = (generators or {}).get(uid, {}).get(partition)
+            _hear(node, partition, known, heard, report)
     yield from segment.parcels()
 
 
@@ -48,14 +63,15 @@ def _take(
     segment: Segment,
     tick: Tick,
     report: TaskReport,
-) -> None:
+) -> Int64s | None:
+    """Send a batch down the graph; the timestamps of its rows."""
     report.count(node.uid, "in", read.batch.num_rows + len(read.dead))
     report.read(node.uid, read.batch.num_rows, read.batch.nbytes)
-    origin = Origin(node.uid, read.partition, read.offsets)
+    origin = Origin(node.uid, read.partition, read.offsets, partition)
     dead = list(read.dead)
     rows = Rows(read.batch, None, origin)
     if node.strategy is not None:
-        rows, refused = assign(rows, node, tick.clock_us)
+        rows, refused = assign(rows, node, tick.clock_us, read.timestamps)
         dead += refused
         if len(rows):
             assert rows.timestamps is not None
@@ -63,18 +79,20 @@ def _take(
     if dead:
         segment.push(Port(node.id, ERRORS), dead_rows(node.uid, dead, tick.clock_us))
     segment.push(Port(node.id), rows)
+    return rows.timestamps
 
 
-def dead_rows(uid: str, dead: Sequence[DeadLetter], clock_us: int) -> Rows:
-    """Dead letters as rows of the `errors` output; their time is the epoch's clock."""
-    batch = pa.RecordBatch.from_pydict(
-        {
-            "uid": [uid] * len(dead),
-            "cause": [letter.cause for letter in dead],
-            "partition": [letter.partition for letter in dead],
-            "offset": [letter.offset for letter in dead],
-            "payload": [letter.payload for letter in dead],
-        },
-        schema=ERRORS_SCHEMA,
-    )
-    return Rows(batch, np.full(len(dead), clock_us, np.int64))
+def _hear(
+    node: ReadSource,
+    partition: str,
+    known: Generated | None,
+    heard: Sequence[Int64s | None],
+    report: TaskReport,
+) -> None:
+    assert node.strategy is not None
+    timestamps = [part for part in heard if part is not None and len(part)]
+    if timestamps:
+        state = None if known is None else known.state
+        told = np.concatenate(timestamps)
+        after = hear(node.uid, partition, node.strategy, state, told)
+        report.generators.setdefault(node.uid, {})[partition] = after

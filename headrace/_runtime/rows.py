@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,17 @@ __all__ = ["Origin", "Rows"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The source partition of rows, and the offset of each."""
+    """Where rows came from, as messages say it, and the offset of each."""
 
     source: str
     partition: str
     offsets: npt.NDArray[np.int64]
+    #: The source partition as epochs know it: all files of a source are one.
+    lane: str = ""
+
+    def at(self, places: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Origin:
+        """That of the rows at these places."""
+        return replace(self, offsets=self.offsets[places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +46,7 @@ class Rows:
         return Rows(
             self.batch.take(pa.array(indices)),
             None if self.timestamps is None else self.timestamps[indices],
-            None
-            if self.origin is None
-            else Origin(self.origin.source, self.origin.partition, self.origin.offsets[indices]),
+            None if self.origin is None else self.origin.at(indices),
         )
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Rows:
@@ -52,9 +56,7 @@ class Rows:
         return Rows(
             self.batch.filter(pa.array(mask)),
             None if self.timestamps is None else self.timestamps[mask],
-            None
-            if self.origin is None
-            else Origin(self.origin.source, self.origin.partition, self.origin.offsets[mask]),
+            None if self.origin is None else self.origin.at(mask),
         )
 
     def with_batch(self, batch: pa.RecordBatch) -> Rows:

@@ -19,7 +19,7 @@ from headrace._runtime.columns import row_objects
 from headrace._runtime.expressions import evaluate
 from headrace._runtime.operator import Outputs, StatelessOperator
 from headrace._runtime.results import Wrong, build_batch, build_column
-from headrace._runtime.rows import Origin, Rows
+from headrace._runtime.rows import Rows
 from headrace._runtime.usercode import calling, place
 from headrace.errors import UserCodeError
 
@@ -165,7 +165,7 @@ def _descend(rows: Rows, parents: npt.NDArray[np.int64], batch: pa.RecordBatch) 
     return Rows(
         batch,
         None if rows.timestamps is None else rows.timestamps[parents],
-        None if came is None else Origin(came.source, came.partition, came.offsets[parents]),
+        None if came is None else came.at(parents),
     )
 
 

@@ -10,10 +10,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from headrace._graph.nodes import FilterBy, FilterRows, Node, Port, WindowStep, WriteSink, count_of
+from headrace._graph.nodes import (
+    AssignTimestamps,
+    FilterBy,
+    FilterRows,
+    Node,
+    Port,
+    WindowStep,
+    WriteSink,
+    count_of,
+)
 from headrace._graph.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.operator import Feeder, StatelessOperator
+from headrace._runtime.reassign import reassign
 from headrace._runtime.report import TaskReport
 from headrace._runtime.rows import Rows
 from headrace._runtime.staging import Staging
@@ -67,6 +77,8 @@ class Segment:
             outputs = self._feeder(consumer, phase).feed(
                 self._timed(node, rows), self._watermark(consumer, phase)
             )
+        elif isinstance(node, AssignTimestamps):
+            outputs = reassign(rows, node, self._tick.clock_us, self._report)
         else:
             outputs = self._step(consumer).process(rows)
         kept = 0

@@ -14,6 +14,7 @@ from headrace._commit.publisher import Committer
 from headrace._epochs.facts import Facts
 from headrace._epochs.offset import Offset
 from headrace._plan.laws import edges_of, laws_of
+from headrace._plan.timing import assigned_partitions
 from headrace._runtime.audit import audit, counts_of, foreign_state, observed
 from headrace._runtime.report import TaskReport
 from headrace._spark.query import logged_offset
@@ -100,7 +101,14 @@ class EpochRecorder:
         seen = observed(reports)
         ledger = self._balance(offset.epoch, reports)
         facts = before.after(
-            offset, maxima=seen.maxima, rows=seen.rows, size=seen.size, duration_us=elapsed_us
+            offset,
+            maxima=seen.maxima,
+            rows=seen.rows,
+            size=seen.size,
+            duration_us=elapsed_us,
+            outlooks=seen.outlooks,
+            generators=seen.generators,
+            assigned=assigned_partitions(self._job.plan, offset),
         )
         return Manifest(
             epoch=offset.epoch,

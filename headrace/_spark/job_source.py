@@ -7,7 +7,7 @@ epoch planner, in a process of its own beside the driver; `read` runs stage 0 in
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ from headrace._commit.published import read_progress
 from headrace._epochs.facts import Facts
 from headrace._epochs.offset import INITIAL, Offset
 from headrace._epochs.planner import PlannerSettings, plan
-from headrace._epochs.splits import split
+from headrace._epochs.splits import Slice, split
+from headrace._plan.timing import planner_settings
 from headrace._runtime.reading import Range, read_ranges
 from headrace._runtime.report import TaskReport
 from headrace._runtime.segment import Segment
@@ -29,10 +30,11 @@ from headrace._runtime.tick import Tick
 from headrace._runtime.wire import Parcel
 from headrace._spark.errors import carried
 from headrace._spark.worker import DDL, JobSpec, as_batches, attempt_id, rebuild
+from headrace._watermarks.generators import Generated
 from headrace.endpoints import Enumerator
 from headrace.errors import CheckpointDamaged
 
-__all__ = ["job_source", "tick_of"]
+__all__ = ["job_source"]
 
 #: How long to wait before answering that nothing is new; Spark asks again every 10 ms.
 _IDLE_S = 0.02
@@ -46,6 +48,8 @@ class ReadTask(InputPartition):
     tasks: int
     ranges: Sequence[Range]
     tick: Tick
+    #: What users' watermark generators remember, of the partitions in `ranges`.
+    generators: Mapping[str, Mapping[str, Generated]]
 
     @property
     def value(self) -> str:
@@ -70,11 +74,6 @@ def job_source(spec: JobSpec, name: str) -> type[DataSource]:
     return JobSource
 
 
-def tick_of(offset: Offset) -> Tick:
-    """What an offset tells the tasks about time."""
-    return Tick(offset.epoch, offset.clock_us, offset.before, offset.watermarks)
-
-
 class JobReader(DataSourceStreamReader):
     """Spark's view of a job: offsets in the planner's process, rows in the workers."""
 
@@ -83,6 +82,7 @@ class JobReader(DataSourceStreamReader):
         # working state, in the planner's process only
         self._enumerators: dict[str, Enumerator] | None = None
         self._facts: tuple[int, Facts] | None = None
+        self._planned: PlannerSettings | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Spark does not log it, so it is a constant: before the birth epoch."""
@@ -120,9 +120,13 @@ class JobReader(DataSourceStreamReader):
         job = rebuild(self._spec)
         offset = Offset.from_json(end, where=str(job.layout.offset(end.get("epoch", -1))))
         job.faults.reach("K3", offset.epoch)
-        parts = split(offset, self._settings().sources, job.plan.shards)
-        tick = tick_of(offset)
-        return [ReadTask(i, len(parts), part, tick) for i, part in enumerate(parts)]
+        settings = self._settings()
+        parts = split(offset, settings.sources, job.plan.shards, whole=settings.generated)
+        tick = Tick.of(offset)
+        return [
+            ReadTask(i, len(parts), part, tick, _generators(offset, part))
+            for i, part in enumerate(parts)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Stage 0: rows in, parcels out."""
@@ -145,12 +149,9 @@ class JobReader(DataSourceStreamReader):
         return self._enumerators
 
     def _settings(self) -> PlannerSettings:
-        sources = rebuild(self._spec).plan.sources
-        return PlannerSettings(
-            self._spec.epochs,
-            {uid: node.source for uid, node in sources.items()},
-            {uid: node.strategy for uid, node in sources.items()},
-        )
+        if self._planned is None:
+            self._planned = planner_settings(rebuild(self._spec).plan, self._spec.epochs)
+        return self._planned
 
     def _facts_of(self, epoch: int) -> Facts:
         if self._facts is None or self._facts[0] != epoch:
@@ -165,6 +166,15 @@ class JobReader(DataSourceStreamReader):
         if manifest is None:
             raise CheckpointDamaged(f"{layout.manifests} has no manifest of epoch {epoch}")
         return Facts.from_json(manifest.facts)
+
+
+def _generators(offset: Offset, part: Sequence[Slice]) -> Mapping[str, Mapping[str, Generated]]:
+    mine: dict[str, dict[str, Generated]] = {}
+    for piece in part:
+        said = offset.generators.get(piece.source, {}).get(piece.partition)
+        if said is not None:
+            mine.setdefault(piece.source, {})[piece.partition] = said
+    return mine
 
 
 def _read(spec: JobSpec, task: ReadTask) -> Iterator[tuple[int, Parcel]]:
@@ -186,6 +196,7 @@ def _read(spec: JobSpec, task: ReadTask) -> Iterator[tuple[int, Parcel]]:
             tick=task.tick,
             report=report,
             directories=job.sources,
+            generators=task.generators,
         )
         report.receipts = staging.close()
     except BaseException:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from headrace._epochs.offset import Offset
 from headrace._local.job import CrashPoint, LocalCrash, LocalJob
-from headrace.config import Epochs
+from headrace.config import Epochs, to_us
 from headrace.environment import Environment
 from headrace.errors import HeadraceError
+from headrace.watermarks import NO_WATERMARK
 
 __all__ = ["LocalEpoch", "LocalResult", "run_local"]
 
@@ -30,10 +31,13 @@ class LocalEpoch:
     number: int
     #: source uid -> partition -> (first position, one past the last position)
     ranges: Mapping[str, Mapping[str, tuple[int, int]]]
-    #: By source uid, in microseconds: the watermarks of the epoch before, and those of this one.
+    #: In microseconds, the watermarks of the epoch before and of this one: by uid of sources and of steps
+    #: that assign timestamps; "@clock"; and "a+b" of a step that several feed.
     before: Mapping[str, int]
     watermarks: Mapping[str, int]
     clock_us: int
+    #: `NO_WATERMARK` in the first epoch.
+    clock_before_us: int = NO_WATERMARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class LocalResult:
     restarts: int
     #: The input was bounded and is exhausted.
     finished: bool
+    #: By uid of sources and of steps that assign timestamps.
     watermarks: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -60,16 +65,20 @@ def run_local(
     rescale: Mapping[int, int] | None = None,
     attempts: int = 3,
     step: timedelta = timedelta(seconds=1),
+    wait: timedelta = timedelta(0),
 ) -> LocalResult:
     """Run a pipeline until its input is exhausted or nothing more is to do.
 
     `tasks` is how many tasks read each epoch. `crashes` are points at which the "process" dies, as (epoch,
     point); the job restarts at once. `rescale` maps an epoch to the number of shards that it and those
     after it have. An error that a retry may help is retried until an epoch has failed `attempts` times. The
-    clock begins at the present and moves by `step` with every epoch.
+    clock begins at the present and moves by `step` with every epoch. When nothing is left to read it goes on
+    for `wait`, in such steps or to the next instant that a step waits for; then the run ends.
     """
     with tempfile.TemporaryDirectory(prefix="headrace-", dir=_memory_disk()) as directory:
-        clock = _Clock(time.time_ns() // 1000, step // timedelta(microseconds=1))
+        clock = _Clock(
+            time.time_ns() // 1000, to_us(step, "step"), to_us(wait, "wait", positive=False)
+        )
         job = LocalJob(
             env.plan(shards=shards),
             Path(directory),
@@ -77,6 +86,7 @@ def run_local(
             clock.now_us,
             tasks=tasks,
             crashes=set(crashes),
+            until_us=lambda: clock.until_us,
         )
         try:
             restarts = _Driver(job, clock, dict(rescale or {}), attempts).run()
@@ -97,12 +107,26 @@ class _Clock:
 
     at_us: int
     step_us: int
+    wait_us: int
+    #: How far it goes when there is nothing to read.
+    until_us: int = 0
 
     def now_us(self) -> int:
         return self.at_us
 
     def move(self, by_us: int = 0) -> None:
         self.at_us += max(by_us, self.step_us)
+
+    def rows_came(self) -> None:
+        self.until_us = self.at_us + self.wait_us
+
+    def wait(self, due_us: int | None) -> bool:
+        """Move by a step, or to an instant before that; False at the end of patience."""
+        if self.at_us >= self.until_us:
+            return False
+        later = self.at_us + self.step_us
+        self.at_us = later if due_us is None or due_us <= self.at_us else min(due_us, later)
+        return True
 
 
 @dataclass
@@ -118,16 +142,17 @@ class _Driver:
 
     def run(self) -> int:
         waited = False
+        self.clock.rows_came()
         while not self.job.finished:
             self._rescale()
             if self._advance():
                 waited = False
-            elif waited:
-                break
-            else:
+            elif not waited:
                 # An epoch may be due only because of the interval between epochs: wait once for it.
                 waited = True
                 self.clock.move(self.job.epochs.min_interval_us)
+            elif not self.clock.wait(self.job.due_us):
+                break
         return self.restarts
 
     def _rescale(self) -> None:
@@ -137,7 +162,7 @@ class _Driver:
 
     def _advance(self) -> bool:
         try:
-            done = self.job.advance() is not None
+            done = self.job.advance()
         except LocalCrash:
             self._restart()
             return True
@@ -147,10 +172,13 @@ class _Driver:
                 raise
             self._restart()
             return True
-        if done:
-            self.failures = 0
-            self.clock.move()
-        return done
+        if done is None:
+            return False
+        self.failures = 0
+        self.clock.move()
+        if done.positions:
+            self.clock.rows_came()
+        return True
 
     def _restart(self, shards: int | None = None) -> None:
         self.restarts += 1
@@ -167,11 +195,20 @@ def _result(job: LocalJob, restarts: int) -> LocalResult:
         counts=job.memory.ledger.counts,
         restarts=restarts,
         finished=job.finished,
-        watermarks=job.memory.last.watermarks,
+        watermarks={
+            uid: mark
+            for uid, mark in job.memory.last.watermarks.items()
+            if uid in job.settings.strategies
+        },
     )
 
 
 def _epoch(offset: Offset) -> LocalEpoch:
     return LocalEpoch(
-        offset.epoch, offset.ranges, offset.before, offset.watermarks, offset.clock_us
+        offset.epoch,
+        offset.ranges,
+        offset.before,
+        offset.watermarks,
+        offset.clock_us,
+        offset.clock_before_us,
     )

@@ -19,6 +19,7 @@ import headrace as hr
 from headrace.aggregates import Aggregate
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.testing import LocalEpoch, OracleEpoch, WindowOracle
+from headrace.watermarks import CLOCK
 from headrace.windows import Window
 
 __all__ = ["AGGREGATES", "STEPS", "Case", "build", "expected", "found", "row"]
@@ -143,26 +144,30 @@ def expected(case: Case, epochs: Sequence[LocalEpoch]) -> Answer:
     first, second = _oracles(case)
     for number in range(len(case.streams)):
         answer[f"dead-{number}"] = []
-    taken: list[OracleEpoch] = []
     onward: list[OracleEpoch] = []
     results: list[Row] = []
     late: list[Row] = []
     for epoch in epochs:
-        before, watermark = min(epoch.before.values()), min(epoch.watermarks.values())
+        before, watermark = _least(epoch.before), _least(epoch.watermarks)
         rows, dead = _read(case, epoch)
         for uid, letters in dead.items():
             answer[uid] += letters
-        taken = [OracleEpoch(before, watermark, [(_us(r["at"]), r) for r in _steps(case, rows)])]
-        fired, missed = first.run(taken)
-        results += fired
-        late += missed
-        early = [(_us(r["window_end"]) - 1, r) for r in fired if r["firing"] == 0]
-        again = [(_us(r["window_end"]) - 1, r) for r in fired if r["firing"] > 0]
+        taken = OracleEpoch(before, watermark, [(_us(r["at"]), r) for r in _steps(case, rows)])
+        said = first.epoch(taken)
+        results += said.ticked + said.settled
+        late += said.late
+        early, again = (
+            [(_us(r["window_end"]) - 1, r) for r in rows] for rows in (said.ticked, said.settled)
+        )
         onward.append(OracleEpoch(before, watermark, again, early))
     answer |= {"results": results, "late": late, "errors": [_letter(r) for r in first.errors]}
     if case.second:
         answer["second-results"], answer["second-late"] = second.run(onward)
     return {uid: _bag(rows, uid) for uid, rows in answer.items()}
+
+
+def _least(vector: Mapping[str, int]) -> int:
+    return min(mark for uid, mark in vector.items() if uid != CLOCK)
 
 
 def _oracles(case: Case) -> tuple[WindowOracle, WindowOracle]:

@@ -27,7 +27,12 @@ def logged_epochs(checkpoint: Path) -> list[LocalEpoch]:
             offset = Offset.from_json(json.loads(path.read_text().splitlines()[2]))
             epochs.append(
                 LocalEpoch(
-                    offset.epoch, offset.ranges, offset.before, offset.watermarks, offset.clock_us
+                    offset.epoch,
+                    offset.ranges,
+                    offset.before,
+                    offset.watermarks,
+                    offset.clock_us,
+                    offset.clock_before_us,
                 )
             )
     return sorted(epochs, key=lambda epoch: epoch.number)

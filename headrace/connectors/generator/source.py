@@ -91,7 +91,12 @@ class Nexmark:
 
 @dataclass(frozen=True)
 class NexmarkSource(Source):
-    """One kind of event of a `Nexmark` stream; `Nexmark.bids()` and its siblings make it."""
+    """One kind of event of a `Nexmark` stream; `Nexmark.bids()` and its siblings make it.
+
+    The record's own timestamp is that of the event before disorder and lateness moved it.
+    """
+
+    has_record_timestamps = True
 
     stream: Nexmark
     kind: Kind
@@ -131,7 +136,9 @@ class NexmarkSource(Source):
             offsets = np.arange(first, min(first + _BATCH_ROWS, end), dtype=np.int64)
             events = self.kind.events(offsets * self.stream.partitions + int(partition))
             arrays = [makers[name](world, events) for name in self.columns]
-            yield SourceBatch(pa.record_batch(arrays, schema=schema), offsets, partition)
+            batch = pa.record_batch(arrays, schema=schema)
+            records = world.timeline.on_time_us(events)
+            yield SourceBatch(batch, offsets, partition, timestamps=records)
 
 
 def _dealt(rows: int, partitions: int, place: int) -> int:

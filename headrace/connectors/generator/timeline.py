@@ -61,7 +61,7 @@ class Timeline:
 
     def times_us(self, draws: Draws, events: Int64s) -> Int64s:
         """When the events happened, as their rows say."""
-        times = self._on_time(events)
+        times = self.on_time_us(events)
         if self.disorder_us:
             jitter = draws.fractions(_JITTER, events) * self.disorder_us
             times -= jitter.astype(np.int64) // 1000 * 1000
@@ -76,5 +76,6 @@ class Timeline:
         """How long so many events take."""
         return events * 1000 // self.event_rate
 
-    def _on_time(self, events: Int64s) -> Int64s:
+    def on_time_us(self, events: Int64s) -> Int64s:
+        """When the events happened before disorder and lateness moved them: they never fall."""
         return (self.start_us + events * 1_000_000 // self.event_rate) // 1000 * 1000

@@ -7,10 +7,12 @@ test of a crash is a list.
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.connectors.memory.columns import columns_of, schema_of
@@ -22,13 +24,17 @@ from headrace.schema import as_schema
 __all__ = ["MemorySource"]
 
 _BATCH_ROWS = 32_768
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class MemorySource(Source):
     """The rows of a list, a `pyarrow.Table`, or of several lists as `partitions`.
 
     `schema` is a dataclass, a `TypedDict`, a mapping or an Arrow schema; without it the rows' own
-    dataclass counts, or what Arrow makes of dictionaries. `bounded=False` never says that it ends.
+    dataclass counts, or what Arrow makes of dictionaries. `timestamps` are the records' own, for
+    `with_record_timestamps`: an aware datetime for each row, marks not counted; with partitions, a list of
+    them for each. `bounded=False` never says that it ends.
 
         MemorySource([Order(1, now), Cut(), Order(2, now)])
     """
@@ -39,6 +45,7 @@ class MemorySource(Source):
         schema: Any = None,
         *,
         partitions: Sequence[Sequence[Any] | pa.Table] | None = None,
+        timestamps: Sequence[Any] | None = None,
         bounded: bool = True,
     ) -> None:
         if (rows is None) == (partitions is None):
@@ -46,6 +53,11 @@ class MemorySource(Source):
         parts = [_listed(part) for part in ([rows] if partitions is None else partitions)]
         self._schema = _found_schema(parts) if schema is None else as_schema(schema)
         self._lines = {str(place): _line(part, self._schema) for place, part in enumerate(parts)}
+        self._records = _records(
+            [timestamps] if partitions is None and timestamps is not None else timestamps,
+            self._lines,
+        )
+        self.has_record_timestamps = timestamps is not None
         self._bounded = bounded
 
     @property
@@ -75,7 +87,13 @@ class MemorySource(Source):
         for first in range(start, end, _BATCH_ROWS):
             last = min(first + _BATCH_ROWS, end)
             offsets = np.arange(first, last, dtype=np.int64)
-            yield SourceBatch(line.batch.slice(first, last - first), offsets, partition)
+            records = self._records.get(partition)
+            yield SourceBatch(
+                line.batch.slice(first, last - first),
+                offsets,
+                partition,
+                timestamps=None if records is None else records[first:last],
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +145,33 @@ def _line(entries: Any, schema: pa.Schema) -> _Line:
     inside = tuple(cut for cut in dict.fromkeys(cuts) if 0 < cut < len(rows))
     at_rows = tuple((min(place, last), fail) for place, fail in fails)
     return _Line(columns_of(rows, schema), inside, at_rows)
+
+
+def _records(
+    timestamps: Sequence[Any] | None, lines: Mapping[str, _Line]
+) -> dict[str, npt.NDArray[np.int64]]:
+    """The records' own timestamps by partition, in microseconds."""
+    if timestamps is None:
+        return {}
+    if len(timestamps) != len(lines):
+        raise BuildError(
+            f"timestamps= takes a list for each of the {len(lines)} partitions, not {len(timestamps)}"
+        )
+    found = {}
+    for (name, line), moments in zip(lines.items(), timestamps, strict=True):
+        if len(moments) != line.batch.num_rows:
+            raise BuildError(
+                f"timestamps= takes one for each row: partition {name} has {line.batch.num_rows} rows and"
+                f" {len(moments)} timestamps"
+            )
+        found[name] = np.array([_instant_us(moment) for moment in moments], np.int64)
+    return found
+
+
+def _instant_us(moment: Any) -> int:
+    if not isinstance(moment, datetime) or moment.utcoffset() is None:
+        raise BuildError(f"timestamps= takes datetimes with a time zone, not {moment!r}")
+    return (moment - _EPOCH) // _MICROSECOND
 
 
 def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:

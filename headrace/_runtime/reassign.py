@@ -1,0 +1,55 @@
+"""Timestamps in the middle of the graph: rows go on with new ones, or become dead letters.
+
+The greatest timestamp is reported as a source's is: of each source partition where rows come straight from
+them, otherwise of the step as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from headrace._epochs.settings import WHOLE_STEP, partition_name
+from headrace._graph.nodes import ERRORS, ERRORS_SCHEMA, MAIN, AssignTimestamps
+from headrace._runtime.operator import Outputs
+from headrace._runtime.report import TaskReport
+from headrace._runtime.rows import Rows
+from headrace._runtime.timestamps import assign
+from headrace.endpoints import DeadLetter
+
+__all__ = ["dead_rows", "reassign"]
+
+
+def reassign(rows: Rows, node: AssignTimestamps, clock_us: int, report: TaskReport) -> Outputs:
+    """The rows with the timestamps that the step says, and those that have none that can be used."""
+    timed, dead = assign(rows, node, clock_us)
+    if dead:
+        yield ERRORS, dead_rows(node.uid, dead, clock_us)
+    if len(timed):
+        assert timed.timestamps is not None
+        report.observe(node.uid, _partition(rows, node), int(timed.timestamps.max()))
+        yield MAIN, timed
+
+
+def dead_rows(uid: str, dead: Sequence[DeadLetter], clock_us: int) -> Rows:
+    """Dead letters as rows of the `errors` output; their time is the epoch's clock."""
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "uid": [uid] * len(dead),
+            "cause": [letter.cause for letter in dead],
+            "partition": [letter.partition for letter in dead],
+            "offset": [letter.offset for letter in dead],
+            "payload": [letter.payload for letter in dead],
+        },
+        schema=ERRORS_SCHEMA,
+    )
+    return Rows(batch, np.full(len(dead), clock_us, np.int64))
+
+
+def _partition(rows: Rows, node: AssignTimestamps) -> str:
+    if not node.by_partition:
+        return WHOLE_STEP
+    assert rows.origin is not None
+    return partition_name(rows.origin.source, rows.origin.lane)
