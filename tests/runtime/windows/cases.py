@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from headrace._graph.nodes import LATE, MAIN, WindowAggregate
+from headrace._graph.nodes import LATE, MAIN, WindowAggregate, WindowStep
 from headrace._graph.windows import result_fields
 from headrace.aggregates import Aggregate
-from headrace.testing.oracle import OracleEpoch, WindowOracle
+from headrace.testing.oracle import OracleEpoch, oracle_of
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
 from tests.runtime.keyed_harness import Outputs
@@ -50,11 +50,11 @@ def window_node(
     )
 
 
-def answer(node: WindowAggregate, epochs: Sequence[OracleEpoch]) -> Outputs:
+def answer(node: WindowStep, epochs: Sequence[OracleEpoch]) -> Outputs:
     """What the oracle says."""
-    oracle = WindowOracle(node.window, node.lateness_us, node.keys, node.aggregates)
+    oracle = oracle_of(node)
     results, late = oracle.run(epochs)
-    return {MAIN: results, LATE: late}
+    return {MAIN: results, LATE: late, **getattr(oracle, "sides", {})}
 
 
 def row(key: str | None, number: int | None = 1, **more: Any) -> dict[str, Any]:
