@@ -74,7 +74,9 @@ def waiting_steps(known: Known, clock_us: int) -> Why:
     found = []
     for uid, (fires_at, keys, due) in known.outlooks.items():
         if fires_at is not None or due is not None:
-            found.append((fires_at or due or 0, _waiting(known, uid, fires_at, keys or 0, clock_us)))
+            found.append(
+                (fires_at or due or 0, _waiting(known, uid, fires_at, keys or 0, clock_us))
+            )
     return Why(tuple(step for _, step in sorted(found, key=lambda pair: pair[0])))
 
 
@@ -99,7 +101,9 @@ def _waiting(known: Known, uid: str, fires_at: int | None, keys: int, clock_us: 
     if holder is None or strategy is None:
         return waiting
     part = parts[holder]
-    needs = None if fires_at is None or strategy.kind != "bounded" else fires_at + strategy.bound_us + 1
+    needs = (
+        None if fires_at is None or strategy.kind != "bounded" else fires_at + strategy.bound_us + 1
+    )
     return Waiting(
         uid,
         waiting.watermark,
@@ -127,13 +131,17 @@ def _holder(
 def _sentences(waiting: Waiting) -> list[str]:
     fires = "" if waiting.fires_at is None else f" for the watermark {_text(waiting.fires_at)}"
     lines = [
-        f"'{waiting.step}' waits{fires}: then up to {waiting.keys:,} rows come out."
-        f" Its watermark is {_text(waiting.watermark)}."
+        (
+            f"'{waiting.step}' waits{fires}: then up to {waiting.keys:,} rows come out."
+            f" Its watermark is {_text(waiting.watermark)}."
+        )
     ]
     if waiting.source == CLOCK:
         lines.append("  It goes by the clock, so it fires by itself.")
     elif waiting.partition is None:
-        lines.append(f"  It goes by '{waiting.source}', which has no watermark before its input ends.")
+        lines.append(
+            f"  It goes by '{waiting.source}', which has no watermark before its input ends."
+        )
     else:
         lines += _held(waiting)
     return lines
@@ -145,8 +153,10 @@ def _held(waiting: Waiting) -> list[str]:
         lines = [f"  It is held back by {partition}, which has shown no row yet."]
     else:
         lines = [
-            f"  It is held back by {partition}: its last event is {_text(waiting.last_event)}, its"
-            f" watermark {_text(waiting.partition_watermark)}, and it has been silent for {waiting.silent}."
+            (
+                f"  It is held back by {partition}: its last event is {_text(waiting.last_event)}, its"
+                f" watermark {_text(waiting.partition_watermark)}, and it has been silent for {waiting.silent}."
+            )
         ]
     if waiting.needs is not None:
         lines.append(f"  A row there with the timestamp {_text(waiting.needs)} would move it.")

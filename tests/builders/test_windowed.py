@@ -46,13 +46,14 @@ class Silent(Mean):
         return Total(0, 0)
 
 
-def test_results_have_key_window_firing_and_aggregates(windowed):
+def test_results_have_key_window_pane_firing_and_aggregates(windowed):
     result = windowed.aggregate(bids=aggregates.count(), mean=aggregates.avg("price"))
     assert result.schema == pa.schema(
         [
             ("auction", pa.int64()),
             ("window_start", INSTANT),
             ("window_end", INSTANT),
+            ("pane", pa.string()),
             ("firing", pa.int64()),
             ("bids", pa.int64()),
             ("mean", pa.float64()),

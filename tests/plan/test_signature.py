@@ -96,7 +96,7 @@ def test_the_order_of_sinks_may_change(signed):
     ("change", "sentence"),
     [
         ({"keys": ("auction", "channel")}, "keys [auction (int64)] and now has [auction (int64), "),
-        ({"window": Tumbling(20 * SECOND)}, "window (size_us 10000000, slide_us 10000000, "),
+        ({"window": Tumbling(20 * SECOND)}, "window (kind aligned, size_us 10000000, slide_us 10000000, "),
         ({"window": Hopping(10 * SECOND, 5 * SECOND)}, "slide_us 5000000"),
         ({"window": Tumbling(10 * SECOND, offset=SECOND)}, "offset_us 1000000"),
         ({"lateness": SECOND}, "lateness_us 0 and now has 1000000"),
