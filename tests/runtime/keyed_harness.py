@@ -103,9 +103,8 @@ class KeyedHarness:
 
 
 def moment(epoch: OracleEpoch) -> Moment:
-    """The time of an epoch as its operator is told; the clock stands still where an epoch has none."""
-    clocks = (getattr(epoch, "clock_before", 0), getattr(epoch, "clock", 0))
-    return Moment(epoch.before, epoch.watermark, *clocks)
+    """The time of an epoch as its operator is told."""
+    return Moment(epoch.before, epoch.watermark, epoch.clock_before, epoch.clock)
 
 
 def timed_rows(schema: pa.Schema, rows: Sequence[Any]) -> Rows:

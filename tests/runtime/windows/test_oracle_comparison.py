@@ -9,7 +9,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from headrace import aggregates as agg
-from headrace._runtime.windows.panes import feeder, operator as panes
+from headrace._runtime.windows.panes import feeder
+from headrace._runtime.windows.panes import operator as panes
 from headrace.errors import EngineError
 from headrace.testing.oracle import OracleEpoch
 from headrace.windows import Window
