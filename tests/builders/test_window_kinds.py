@@ -76,8 +76,8 @@ def test_window_all_has_no_keys(bids):
     assert result.schema.names == ["window_start", "window_end", "pane", "firing", "n"]
 
 
-def test_windows_by_the_clock_and_by_number_need_no_event_time(env, source):
-    keyed = env.from_source(source).key_by("auction")
+def test_windows_by_the_clock_and_by_number_need_no_event_time(env, bids, source):
+    keyed = env.from_source(source(bids.schema)).key_by("auction")
     keyed.window(windows.Tumbling(SECOND, time="processing")).aggregate(n=aggregates.count())
     keyed.window(windows.Count(3)).aggregate(n=aggregates.count())
     with pytest.raises(BuildError, match="needs event time"):
@@ -153,11 +153,11 @@ def test_late_rows_have_one_way_to_go(by_auction):
 
 
 def test_wrong_things_are_named(bids, by_auction):
-    with pytest.raises(BuildError, match="window takes one of hr.windows"):
+    with pytest.raises(BuildError, match="window takes one of"):
         by_auction.window(10)
-    with pytest.raises(BuildError, match="trigger takes one of hr.triggers"):
+    with pytest.raises(BuildError, match="trigger takes one of"):
         by_auction.window(windows.Tumbling(SECOND)).trigger("count")
-    with pytest.raises(BuildError, match="evictor takes one of hr.evictors"):
+    with pytest.raises(BuildError, match="evictor takes one of"):
         by_auction.window(windows.Tumbling(SECOND)).evictor(3)
     with pytest.raises(BuildError, match="Each cannot be used with windows that merge"):
         by_auction.window(windows.Session(SECOND)).trigger(Each())
@@ -167,7 +167,7 @@ def test_wrong_things_are_named(bids, by_auction):
 
 def test_reduce_gives_the_columns_of_a_row(by_auction, bids):
     slim = bids.select("auction", "price").key_by("auction")
-    result = slim.window(windows.Tumbling(SECOND)).reduce(lambda a, b: a, uid="first")
+    result = slim.window(windows.Tumbling(SECOND)).reduce(max, uid="first")
     assert result.schema.names == [
         "auction", "window_start", "window_end", "pane", "firing", "price",
     ]  # fmt: skip
