@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from headrace._runtime.report import TaskReport
+from headrace._runtime.windows.heavy import heaviest
 from headrace._watermarks.generators import State
 
 __all__ = ["Observed", "audit", "counts_of", "foreign_state", "observed"]
+
+#: So many of a step's keys are remembered.
+_HEAVIEST = 16
 
 Stamps = Mapping[str, Mapping[str, str]]
 
@@ -36,6 +40,8 @@ class Observed:
 
     #: source -> partition -> greatest timestamp
     maxima: dict[str, dict[str, int]]
+    #: source -> partition -> least timestamp
+    minima: dict[str, dict[str, int]]
     rows: dict[str, int]
     size: int
     #: uid of a keyed step -> shard -> stamp of its state behind the epoch
@@ -44,6 +50,8 @@ class Observed:
     outlooks: dict[str, list[int | None]]
     #: source -> partition -> what its watermark generator remembers
     generators: dict[str, dict[str, State]]
+    #: uid of a keyed step -> its heaviest keys, as JSON -> rows
+    heavy: dict[str, dict[str, int]]
 
 
 def observed(reports: Sequence[TaskReport]) -> Observed:
@@ -55,14 +63,24 @@ def observed(reports: Sequence[TaskReport]) -> Observed:
             total.read(source, rows, 0)
         for source, parts in report.maxima.items():
             for partition, stamp in parts.items():
-                total.observe(source, partition, stamp)
+                total.observe(source, partition, report.minima[source][partition], stamp)
         for source, states in report.generators.items():
             # One task reads a partition that has a generator.
             total.generators.setdefault(source, {}).update(states)
         for uid, (_, after) in report.stamps.items():
             stamps.setdefault(uid, {})[str(report.task)] = after
-    size = sum(report.size for report in reports)
-    return Observed(total.maxima, total.rows, size, stamps, _outlooks(reports), total.generators)
+        for uid, weights in report.heavy.items():
+            total.weigh(uid, weights)
+    return Observed(
+        maxima=total.maxima,
+        minima=total.minima,
+        rows=total.rows,
+        size=sum(report.size for report in reports),
+        stamps=stamps,
+        outlooks=_outlooks(reports),
+        generators=total.generators,
+        heavy={uid: heaviest(weights, _HEAVIEST) for uid, weights in total.heavy.items()},
+    )
 
 
 def counts_of(reports: Sequence[TaskReport]) -> dict[str, dict[str, int]]:

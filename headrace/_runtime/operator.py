@@ -13,7 +13,7 @@ it is: its rows have the clock as their timestamp, and its watermark is the cloc
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -79,6 +79,10 @@ class Feeder(ABC):
     @abstractmethod
     def flush(self) -> Iterator[pa.RecordBatch]:
         """What goes to the shards so far, with the column `HASH`; the feeder is empty afterwards."""
+
+    def heavy(self) -> Mapping[str, int]:
+        """The heaviest keys of all that was flushed, as JSON, and their rows; none if nobody counts them."""
+        return {}
 
 
 class KeyedOperator(ABC):

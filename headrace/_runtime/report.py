@@ -26,6 +26,7 @@ class TaskReport:
     attempt: str
     consumed: dict[str, str] = field(default_factory=dict)
     maxima: dict[str, dict[str, int]] = field(default_factory=dict)
+    minima: dict[str, dict[str, int]] = field(default_factory=dict)
     #: By source and partition: what the user's watermark generator remembers.
     generators: dict[str, dict[str, State]] = field(default_factory=dict)
     #: By source, rows that were read; and their bytes in memory.
@@ -37,6 +38,8 @@ class TaskReport:
     stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
     #: uid of a keyed step -> (fires_at, keys, due), see `Outlook`
     outlooks: dict[str, tuple[int | None, int, int | None]] = field(default_factory=dict)
+    #: uid of a keyed step -> its heaviest keys, as JSON -> rows
+    heavy: dict[str, dict[str, int]] = field(default_factory=dict)
     elapsed_us: int = 0
 
     def count(self, uid: str, what: str, rows: int) -> None:
@@ -45,15 +48,23 @@ class TaskReport:
             counts = self.counts.setdefault(uid, {})
             counts[what] = counts.get(what, 0) + rows
 
+    def weigh(self, uid: str, rows: Mapping[str, int]) -> None:
+        """Add to the rows of a step's heaviest keys."""
+        for key, count in rows.items():
+            weights = self.heavy.setdefault(uid, {})
+            weights[key] = weights.get(key, 0) + count
+
     def read(self, source: str, rows: int, size: int) -> None:
         """Add to what was read."""
         self.rows[source] = self.rows.get(source, 0) + rows
         self.size += size
 
-    def observe(self, source: str, partition: str, timestamp_us: int) -> None:
-        """Remember the highest timestamp of a source partition."""
+    def observe(self, source: str, partition: str, least_us: int, greatest_us: int) -> None:
+        """Remember the least and the greatest timestamp of a partition."""
+        minima = self.minima.setdefault(source, {})
+        minima[partition] = min(least_us, minima.get(partition, least_us))
         maxima = self.maxima.setdefault(source, {})
-        maxima[partition] = max(timestamp_us, maxima.get(partition, timestamp_us))
+        maxima[partition] = max(greatest_us, maxima.get(partition, greatest_us))
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the wire."""

@@ -66,6 +66,7 @@ class Segment:
                         shard,
                         Parcel("rows", order, report.attempt, node, target, phase, None, payload),
                     )
+            report.weigh(self._plan.nodes[node].uid, feeder.heavy())
 
     def _enter(self, consumer: int, rows: Rows, phase: int) -> None:
         node = self._plan.nodes[consumer]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from headrace._graph.nodes import WindowStep
 from headrace._runtime.aggregates.fold import Flush, Fold, Request
 from headrace._runtime.rows import Origin, Rows
+from headrace._runtime.windows.heavy import HeavyKeys
 
 __all__ = ["FOLD_BYTES", "FOLD_ROWS", "RowBuffer", "fold_groups"]
 
@@ -21,6 +22,9 @@ FOLD_ROWS = 524_288
 FOLD_BYTES = 64 << 20
 
 Integers = npt.NDArray[np.int64]
+
+#: How many rows a group has.
+_ROWS = Request(None, "count_all")
 
 
 class RowBuffer:
@@ -67,16 +71,30 @@ class RowBuffer:
 
 
 def fold_groups(
-    flush: Flush, groups: Sequence[pa.Array], folds: Sequence[Fold]
+    flush: Flush,
+    groups: Sequence[pa.Array],
+    folds: Sequence[Fold],
+    heavy: HeavyKeys | None = None,
 ) -> tuple[list[pa.Array], list[pa.Array]]:
-    """The distinct groups, and in the same order the parts of every fold, one after the other."""
+    """The distinct groups, and in the same order the parts of every fold, one after the other.
+
+    `heavy` is shown the rows of each group, if the columns of the key are the first of them.
+    """
     asked = [fold.requests(flush) for fold in folds]
-    distinct, folded = _group(groups, [request for requests in asked for request in requests])
+    flat = [request for requests in asked for request in requests]
+    counted = heavy is not None and (_counts_rows(flat) or heavy.suspects(groups))
+    distinct, folded = _group(groups, [*flat, *([_ROWS] if counted else [])])
+    if heavy is not None and counted:
+        heavy.see(distinct, folded[-1])
     parts: list[pa.Array] = []
     for fold, requests in zip(folds, asked, strict=True):
         parts += fold.partial(flush, folded[: len(requests)])
         folded = folded[len(requests) :]
     return distinct, parts
+
+
+def _counts_rows(requests: Sequence[Request]) -> bool:
+    return any(request.function == _ROWS.function for request in requests)
 
 
 def _columns_read(node: WindowStep, folds: Sequence[Fold]) -> list[str]:
@@ -91,20 +109,21 @@ def _group(
 ) -> tuple[list[pa.Array], list[pa.Array]]:
     """The distinct keys, and what was requested for each of them, in the same order."""
     arrays = {f"k{i}": key for i, key in enumerate(keys)}
-    calls: list[tuple[object, ...]] = []
+    # Asked twice, a thing is computed once: by name, and count_all has no column to be named by.
+    calls: dict[str, tuple[object, ...]] = {}
     names: list[str] = []
+    firsts: dict[tuple[int, str, int], int] = {}
     for i, (column, function, options) in enumerate(requests):
         if column is None:
-            calls.append(([], function))
             names.append(function)
+            calls[function] = ([], function)
         else:
-            arrays[f"c{i}"] = column
-            calls.append((f"c{i}", function, options))
-            names.append(f"c{i}_{function}")
-    # count_all has no column to be named by; asked twice, it is computed once.
-    distinct = [call for i, call in enumerate(calls) if names.index(names[i]) == i]
+            first = firsts.setdefault((id(column), function, id(options)), i)
+            names.append(f"c{first}_{function}")
+            arrays[f"c{first}"] = column
+            calls[names[-1]] = (f"c{first}", function, options)
     grouping = pa.table(arrays).group_by([f"k{i}" for i in range(len(keys))], use_threads=False)
-    table = grouping.aggregate(distinct)
+    table = grouping.aggregate(list(calls.values()))
     columns = [*(f"k{i}" for i in range(len(keys))), *names]
     joined = [table.column(name).combine_chunks() for name in columns]
     return joined[: len(keys)], joined[len(keys) :]

@@ -11,7 +11,7 @@ import pytest
 from headrace import aggregates as agg
 from headrace._graph.nodes import ERRORS, ERRORS_SCHEMA, LATE
 from headrace._runtime.rows import Origin, Rows
-from headrace._runtime.windows.panes import feeder as feeder_module
+from headrace._runtime.windows import folding
 from headrace._runtime.windows.panes.feeder import WindowFeeder
 from headrace._runtime.windows.panes.layout import PANE
 from headrace.errors import EngineError
@@ -58,7 +58,7 @@ def test_a_row_is_folded_into_one_pane_however_many_windows_it_is_in() -> None:
 
 
 def test_rows_are_folded_when_there_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeder_module, "FOLD_ROWS", 4)
+    monkeypatch.setattr(folding, "FOLD_ROWS", 4)
     feeder = WindowFeeder(window_node(Window(4, 4), 0, COUNT))
     for _ in range(3):
         list(feeder.feed(timed_rows(SCHEMA, [(1, row("a"))] * 3), NO_WATERMARK))
@@ -67,7 +67,7 @@ def test_rows_are_folded_when_there_are_enough(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_wide_rows_are_folded_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeder_module, "FOLD_BYTES", 100)
+    monkeypatch.setattr(folding, "FOLD_BYTES", 100)
     feeder = WindowFeeder(window_node(Window(4, 4), 0, {"first": agg.first("text")}))
     for size in (1, 200, 1):
         list(feeder.feed(timed_rows(SCHEMA, [(1, row("a", text="x" * size))]), NO_WATERMARK))

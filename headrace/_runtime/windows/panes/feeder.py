@@ -6,7 +6,7 @@ Rows are folded by (key, pane) half a million at a time, with one grouping in Ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from headrace._runtime.plain_keys import key_columns
 from headrace._runtime.rows import Rows
 from headrace._runtime.windows.entry import split_null_keys, timestamps_of
 from headrace._runtime.windows.folding import RowBuffer, fold_groups
+from headrace._runtime.windows.heavy import HeavyKeys
 from headrace._runtime.windows.panes.layout import Layout
 from headrace.keys import hash_keys
 from headrace.watermarks import NO_WATERMARK
@@ -36,6 +37,7 @@ class WindowFeeder(Feeder):
         self._layout = Layout.of(node)
         self._buffer = RowBuffer(node, self._layout.folds)
         self._folded: list[pa.RecordBatch] = []
+        self._heavy = HeavyKeys(node.keys)
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
         """Take rows in; yields those with a null key as errors, and late ones."""
@@ -59,6 +61,10 @@ class WindowFeeder(Feeder):
         folded, self._folded = self._folded, []
         yield from folded
 
+    def heavy(self) -> Mapping[str, int]:
+        """The heaviest keys of the folds."""
+        return self._heavy.found
+
     def _fold(self) -> pa.RecordBatch:
         """One row for every key and pane."""
         flush, (panes,) = self._buffer.take()
@@ -67,7 +73,7 @@ class WindowFeeder(Feeder):
         one_pane = panes[0] if panes.min() == panes.max() else None
         if one_pane is None:
             keys.append(pa.array(panes))
-        groups, parts = fold_groups(flush, keys, self._layout.folds)
+        groups, parts = fold_groups(flush, keys, self._layout.folds, self._heavy)
         starts = (
             pa.array(np.full(len(groups[0]), one_pane)) if one_pane is not None else groups.pop()
         )
