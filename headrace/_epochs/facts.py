@@ -60,14 +60,15 @@ class Facts:
         rows: Mapping[str, int],
         size: int,
         duration_us: int | None,
+        minima: Mapping[str, Mapping[str, int]] | None = None,
         outlooks: Mapping[str, Sequence[int | None]] | None = None,
         generators: Mapping[str, Mapping[str, State]] | None = None,
         assigned: Mapping[str, Collection[str]] | None = None,
     ) -> Facts:
         """The facts behind `offset`, from those before it.
 
-        `maxima`: source -> partition -> greatest timestamp, partitions without rows left out. `rows`: rows
-        read by source. `size`: their bytes in memory. `duration_us`: how long the epoch took; None if
+        `maxima`: source -> partition -> greatest timestamp, partitions without rows left out; `minima`: the
+        least ones. `rows`: rows read by source. `size`: their bytes in memory. `duration_us`: how long the epoch took; None if
         unknown, as in an epoch that was planned by an earlier run. `outlooks`: what keyed steps wait for.
         `generators`: what the users' generators remember, of partitions with rows. `assigned`: the partitions
         of steps that assign timestamps; `maxima` has theirs too.
@@ -79,6 +80,7 @@ class Facts:
             partitions={**offset.ranges, **(assigned or {})},
             watermarks=offset.watermarks,
             clock_us=offset.clock_us,
+            minima=minima,
             taken=_taken(offset),
         )
         return Facts(

@@ -73,7 +73,8 @@ def is_stirred(
     """Whether an epoch is due for the sake of time: a watermark moved, or a step waits for this clock.
 
     What follows the clock moves all the time, which would keep an idle job busy for ever. So it is a reason
-    only if a step fires by it; what a generator says is one too right behind an epoch with rows.
+    only if a step fires by it, or if it has come to its end; what a generator says is one too right behind an
+    epoch with rows.
     """
     if facts.due_us is not None and clock_us >= facts.due_us:
         return True
@@ -81,6 +82,8 @@ def is_stirred(
     by_clock = _with_merges(settings.by_clock, settings)
     generated = _with_merges(settings.generated, settings)
     if moved - by_clock - generated or (start.positions and moved & generated):
+        return True
+    if any(vectors.watermarks[uid] == END_OF_TIME for uid in moved):
         return True
     return any(
         _mark(vectors.before, feeds) < at <= _mark(vectors.watermarks, feeds)

@@ -78,6 +78,7 @@ class Memory:
         self.facts = self.facts.after(
             offset,
             maxima=seen.maxima,
+            minima=seen.minima,
             rows=seen.rows,
             size=seen.size,
             duration_us=duration_us,

@@ -74,8 +74,9 @@ def _take(
         rows, refused = assign(rows, node, tick.clock_us, read.timestamps)
         dead += refused
         if len(rows):
-            assert rows.timestamps is not None
-            report.observe(node.uid, partition, int(rows.timestamps.max()))
+            stamps = rows.timestamps
+            assert stamps is not None
+            report.observe(node.uid, partition, int(stamps.min()), int(stamps.max()))
     if dead:
         segment.push(Port(node.id, ERRORS), dead_rows(node.uid, dead, tick.clock_us))
     segment.push(Port(node.id), rows)

@@ -28,8 +28,9 @@ def reassign(rows: Rows, node: AssignTimestamps, clock_us: int, report: TaskRepo
     if dead:
         yield ERRORS, dead_rows(node.uid, dead, clock_us)
     if len(timed):
-        assert timed.timestamps is not None
-        report.observe(node.uid, _partition(rows, node), int(timed.timestamps.max()))
+        stamps = timed.timestamps
+        assert stamps is not None
+        report.observe(node.uid, _partition(rows, node), int(stamps.min()), int(stamps.max()))
         yield MAIN, timed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from headrace._commit.checkpoint import Checkpoint
@@ -15,7 +15,7 @@ from headrace._epochs.facts import Facts
 from headrace._epochs.offset import Offset
 from headrace._plan.laws import edges_of, laws_of
 from headrace._plan.timing import assigned_partitions
-from headrace._runtime.audit import audit, counts_of, foreign_state, observed
+from headrace._runtime.audit import Observed, audit, counts_of, foreign_state, observed
 from headrace._runtime.report import TaskReport
 from headrace._spark.query import logged_offset
 from headrace._spark.worker import Job
@@ -32,6 +32,8 @@ class RecordedEpoch:
     manifest: Manifest
     rows: int
     elapsed_us: int
+    #: uid of a keyed step -> key as JSON -> rows, the heaviest keys of the epoch
+    heavy: Mapping[str, Mapping[str, int]]
 
 
 class EpochRecorder:
@@ -69,11 +71,12 @@ class EpochRecorder:
         elapsed_us = (time.perf_counter_ns() - began) // 1000
         self._check(epoch, reports)
         offset = logged_offset(self._job, epoch)
-        manifest = self._manifest(offset, reports, elapsed_us)
+        seen = observed(reports)
+        manifest = self._manifest(offset, reports, seen, elapsed_us)
         self._committer.record(manifest)
         self._previous = manifest
-        rows = sum(sum(report.rows.values()) for report in reports)
-        self._notify(RecordedEpoch(offset, manifest, rows, elapsed_us))
+        rows = sum(seen.rows.values())
+        self._notify(RecordedEpoch(offset, manifest, rows, elapsed_us, seen.heavy))
         self._job.faults.reach("K7", epoch)
 
     def _check(self, epoch: int, reports: list[TaskReport]) -> None:
@@ -94,15 +97,17 @@ class EpochRecorder:
             raise EngineError(f"Epoch {epoch} does not add up: {'; '.join(problems)}")
         return Ledger(self._previous.counts if self._previous else {}).add(counts)
 
-    def _manifest(self, offset: Offset, reports: list[TaskReport], elapsed_us: int) -> Manifest:
+    def _manifest(
+        self, offset: Offset, reports: list[TaskReport], seen: Observed, elapsed_us: int
+    ) -> Manifest:
         layout = self._checkpoint.layout
         previous = self._previous
         before = Facts.from_json(previous.facts) if previous else Facts()
-        seen = observed(reports)
         ledger = self._balance(offset.epoch, reports)
         facts = before.after(
             offset,
             maxima=seen.maxima,
+            minima=seen.minima,
             rows=seen.rows,
             size=seen.size,
             duration_us=elapsed_us,

@@ -7,7 +7,7 @@
 
 Each partition may go as far as the slowest of the *others* and the drift. The slowest therefore always may,
 so a group never stands still while rows of its slowest member are there. What a position is worth in event
-time is measured; a partition of which little is known is read in small steps that double.
+time is measured; a partition of which little is known is read in small steps that grow tenfold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ __all__ = ["PROBE", "Allowances", "allowances"]
 Allowances = Mapping[tuple[str, str], int]
 
 #: Rows of a partition of which nothing is known; of a source that counts in files it is one.
-PROBE = 1_000
+PROBE = 100
+_GROWTH = 10
 
 
 class _Member(NamedTuple):
@@ -97,6 +98,6 @@ def _limit(member: _Member, group: list[_Member]) -> int | None:
     ahead_us = min(shown) + member.drift_us - member.time.max_us
     if ahead_us < 0:
         return 0
-    growth = max(member.probe, 2 * member.time.taken)
+    growth = max(member.probe, _GROWTH * member.time.taken)
     pace_us = member.time.pace_us
     return growth if not pace_us else max(1, min(growth, int(ahead_us / pace_us)))

@@ -62,14 +62,16 @@ class PartitionTime:
         # One below the end: only a finished source may be there.
         return self.joined_us if promised is None else max(promised, self.joined_us)
 
-    def after(self, seen_us: int, taken: int, clock_us: int) -> PartitionTime:
-        """The same behind an epoch that had rows of it."""
+    def after(
+        self, seen_us: int, clock_us: int, *, taken: int = 0, least_us: int | None = None
+    ) -> PartitionTime:
+        """The same behind an epoch that had rows of it, from `least_us` to `seen_us` in `taken` positions."""
         greatest = seen_us if self.max_us is None else max(self.max_us, seen_us)
         return replace(
             self,
             active_us=max(self.active_us, clock_us),
             max_us=greatest,
-            pace_us=self._pace(greatest, taken),
+            pace_us=self._pace(greatest, taken, least_us),
             taken=taken,
         )
 
@@ -80,11 +82,12 @@ class PartitionTime:
             return None
         return min(self.max_us - strategy.bound_us - 1, END_OF_TIME - 1)
 
-    def _pace(self, greatest_us: int, taken: int) -> float | None:
-        if self.max_us is None or not taken:
+    def _pace(self, greatest_us: int, taken: int, least_us: int | None) -> float | None:
+        began_us = least_us if self.max_us is None else self.max_us
+        if began_us is None or not taken:
             return self.pace_us
         # It rises at once and falls by half at most: to be too careful costs an epoch, too bold the drift.
-        return max((greatest_us - self.max_us) / taken, (self.pace_us or 0.0) / 2)
+        return max((greatest_us - began_us) / taken, (self.pace_us or 0.0) / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +137,12 @@ def observe(
     partitions: Mapping[str, Collection[str]],
     watermarks: Mapping[str, int],
     clock_us: int,
+    minima: Mapping[str, Mapping[str, int]] | None = None,
     taken: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Tracker:
     """What an epoch taught: it had these `partitions`, was judged by `watermarks`, and saw `maxima`.
 
-    `taken` tells how many positions it had of each partition.
+    `taken` tells how many positions it had of each partition, `minima` the least timestamps in them.
     """
     sources: dict[str, dict[str, PartitionTime]] = {
         source: dict(parts) for source, parts in tracker.sources.items()
@@ -149,8 +153,14 @@ def observe(
         for name in names:
             before = known.get(name) or PartitionTime(joined_us, clock_us)
             seen = maxima.get(source, {}).get(name)
-            positions = (taken or {}).get(source, {}).get(name, 0)
-            known[name] = before if seen is None else before.after(seen, positions, clock_us)
+            if seen is not None:
+                before = before.after(
+                    seen,
+                    clock_us,
+                    taken=(taken or {}).get(source, {}).get(name, 0),
+                    least_us=(minima or {}).get(source, {}).get(name),
+                )
+            known[name] = before
     return Tracker(sources)
 
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,8 @@ def after(facts: Facts, rows: int, duration_us: int | None) -> Facts:
 
 
 def test_facts_survive_the_manifest() -> None:
-    facts = after(Facts(), 10, 1_000)
+    facts = replace(after(Facts(), 10, 1_000), outlooks={"w": [None, 0, 7], "v": [3, 2, None]})
+    assert facts.due_us == 7
     assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
 
 

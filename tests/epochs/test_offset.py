@@ -3,6 +3,7 @@ import json
 import pytest
 
 from headrace._epochs.offset import INITIAL, Offset
+from headrace._watermarks.generators import Generated
 from headrace.errors import CheckpointDamaged
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
@@ -13,6 +14,7 @@ OFFSET = Offset(
     before={"bids": NO_WATERMARK},
     clock_us=12,
     final=True,
+    generators={"bids": {"1": Generated(None, {"n": 1}), "0": Generated(7, {"seen": [1.5, None]})}},
 )
 
 
@@ -30,6 +32,9 @@ def test_equal_offsets_have_equal_text() -> None:
         before={"bids": NO_WATERMARK},
         clock_us=12,
         final=True,
+        generators={
+            "bids": {"0": Generated(7, {"seen": [1.5, None]}), "1": Generated(None, {"n": 1})}
+        },
     )
     assert json.dumps(turned.to_json()) == json.dumps(OFFSET.to_json())
 

@@ -87,3 +87,12 @@ def test_every_position_is_in_one_task_and_tasks_are_balanced(
 def test_one_position_more_than_the_tasks_can_share_is_not_lost(tasks: int) -> None:
     parts = split(offset(s={"0": (0, 3 * ROWS_PER_TASK + 1)}), kinds(s=Kind()), tasks)
     assert sum(piece.end - piece.start for part in parts for piece in part) == 60_001
+
+
+def test_a_partition_that_a_generator_listens_to_is_read_by_one_task() -> None:
+    large = offset(s={"0": (0, 100_000), "1": (0, 100_000)})
+    parts = split(large, kinds(s=Kind()), 4, whole={"s"})
+    assert sorted(piece for part in parts for piece in part) == [
+        Slice("s", "0", 0, 100_000),
+        Slice("s", "1", 0, 100_000),
+    ]

@@ -1,13 +1,20 @@
 """A watermark strategy is a value: each method returns another one."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from headrace.errors import BuildError
 from headrace.expressions import col
-from headrace.watermarks import END_OF_TIME, NO_WATERMARK, WatermarkStrategy
+from headrace.watermarks import (
+    END_OF_TIME,
+    NO_WATERMARK,
+    Alignment,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
 
 SECOND = timedelta(seconds=1)
 
@@ -58,6 +65,74 @@ def test_a_negative_bound_is_refused() -> None:
 def test_idleness_must_take_time() -> None:
     with pytest.raises(BuildError, match="with_idleness must be longer than zero"):
         WatermarkStrategy.monotonous().with_idleness(timedelta(0))
+
+
+def test_ingestion_time_takes_everything_from_the_clock() -> None:
+    strategy = WatermarkStrategy.ingestion_time()
+    assert strategy.kind == "ingestion"
+    for refused in (
+        lambda: strategy.with_timestamps("at"),
+        strategy.with_record_timestamps,
+        lambda: strategy.with_idleness(SECOND),
+        lambda: strategy.with_alignment("g", SECOND),
+    ):
+        with pytest.raises(BuildError, match="ingestion_time takes timestamps and watermarks from"):
+            refused()
+
+
+def test_the_last_word_on_timestamps_counts() -> None:
+    strategy = WatermarkStrategy.no_watermarks()
+    column = strategy.with_record_timestamps().with_timestamps("at")
+    assert (column.timestamps, column.record_timestamps) == ("at", False)
+    own = strategy.with_timestamps("at").with_record_timestamps()
+    assert (own.timestamps, own.record_timestamps) == (None, True)
+
+
+def test_alignment_has_a_group_and_a_drift() -> None:
+    strategy = WatermarkStrategy.monotonous()
+    assert strategy.with_alignment("g", SECOND).alignment == Alignment("g", 1_000_000)
+    with pytest.raises(BuildError, match="with_alignment takes the name of a group"):
+        strategy.with_alignment("", SECOND)
+    with pytest.raises(BuildError, match="max_drift of with_alignment must be longer than zero"):
+        strategy.with_alignment("g", timedelta(0))
+
+
+class Hearing(WatermarkGenerator):
+    def __init__(self) -> None:
+        self.heard: list[datetime] = []
+
+    def on_event(self, timestamp: datetime) -> None:
+        self.heard.append(timestamp)
+
+    def on_epoch(self, clock: datetime) -> datetime | None:
+        return None
+
+
+def test_a_generator_hears_timestamps_one_by_one_unless_it_wants_the_array() -> None:
+    generator = Hearing()
+    generator.on_events(np.array([0, -1, 1_500_000], "datetime64[us]"))
+    start = datetime(1970, 1, 1, tzinfo=UTC)
+    parts = [timedelta(0), timedelta(microseconds=-1), timedelta(seconds=1.5)]
+    assert generator.heard == [start + part for part in parts]
+
+
+class Deaf(WatermarkGenerator):
+    def on_epoch(self, clock: datetime) -> datetime | None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        (Deaf, "Deaf sees no rows: define on_event"),
+        (dict, "takes a subclass of headrace.WatermarkGenerator, not dict"),
+        (3, "takes a class or a function, not 3"),
+    ],
+)
+def test_what_is_no_generator_is_refused(factory: Any, message: str) -> None:
+    with pytest.raises(BuildError, match=message):
+        WatermarkStrategy.for_generator(factory)
+    assert WatermarkStrategy.for_generator(Hearing).generator is Hearing
 
 
 def test_the_ends_of_time_are_those_of_64_bits() -> None:
