@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace import errors, evictors, state, triggers, windows
-    from headrace._jobs.handle import JobHandle
+    from headrace._jobs.handle import JobHandle, why
     from headrace.aggregates import (
         avg,
         collect,
@@ -80,13 +80,14 @@ __all__ = [
     "triggers",
     "variance",
     "when",
+    "why",
     "windows",
 ]
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "_jobs.handle": "JobHandle",
+    "_jobs.handle": "JobHandle why",
     "aggregates": (
         "avg collect count count_distinct first last max max_by min min_by stddev sum variance"
     ),

@@ -6,23 +6,27 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from headrace._commit.manifest import Manifest
 from headrace._commit.recovery import Recovered
+from headrace._epochs.facts import Facts
+from headrace._epochs.offset import Offset
 from headrace._graph.plan import Plan
 from headrace._jobs.summary import Summary
 from headrace._plan.settings import RunSettings
-from headrace._plan.timing import planner_settings
+from headrace._plan.timing import known_time, planner_settings
 from headrace._spark.attempt import Attempt, Signals
 from headrace._spark.epochs import RecordedEpoch
+from headrace._watermarks.waiting import Why, instant, waiting_steps
 from headrace.errors import EngineError, HeadraceError, UserCodeError
+from headrace.watermarks import NO_WATERMARK
 
 if TYPE_CHECKING:
     from headrace._spark.attempt import StreamingQuery
 
-__all__ = ["JobHandle"]
+__all__ = ["JobHandle", "why"]
 
 _LOOK_S = 0.2
 
@@ -49,6 +53,8 @@ class JobHandle:
         self._manifest: Manifest | None = None
         self._watermarks: Mapping[str, int] = {}
         self._timed = planner_settings(plan, settings.epochs).strategies.keys()
+        self._offset: Offset | None = None
+        self._heavy: Mapping[str, Mapping[str, int]] = {}
         self._rows = 0
         self._failures = self._user_failures = 0
         self._was_finished = False
@@ -78,6 +84,32 @@ class JobHandle:
     def watermarks(self) -> Mapping[str, int]:
         """Of sources and steps that assign timestamps, by uid: the watermark of the last epoch, in us since 1970."""
         return dict(self._watermarks)
+
+    @property
+    def step_watermarks(self) -> Mapping[str, datetime | None]:
+        """Of windows and other keyed steps, by uid: the least watermark of what feeds each; None before the first
+        and behind the end of the input."""
+        marks = {} if self._offset is None else self._offset.watermarks
+        feeds = planner_settings(self._plan, self._settings.epochs).feeds
+        return {
+            uid: instant(min((marks.get(feed, NO_WATERMARK) for feed in above), default=None))
+            for uid, above in feeds.items()
+        }
+
+    @property
+    def heavy_keys(self) -> Mapping[str, Mapping[str, int]]:
+        """By uid of a keyed step: the keys with the most rows in the last epoch that had rows, and how many."""
+        return {uid: dict(keys) for uid, keys in self._heavy.items()}
+
+    def why(self) -> Why:
+        """Why windows have not fired: which partition of which source each waiting step waits for.
+
+        It prints as sentences. It tells of the last epoch; before the first there is nothing to tell.
+        """
+        if self._offset is None or self._manifest is None:
+            return Why(())
+        facts = Facts.from_json(self._manifest.facts)
+        return waiting_steps(known_time(self._plan, self._offset, facts), time.time_ns() // 1000)
 
     @property
     def exception(self) -> HeadraceError | None:
@@ -213,11 +245,19 @@ class JobHandle:
     def _recorded(self, recorded: RecordedEpoch) -> None:
         with self._changed:
             self._manifest = recorded.manifest
+            self._offset = recorded.offset
+            if recorded.rows:
+                self._heavy = recorded.heavy
             self._watermarks = {
                 uid: mark for uid, mark in recorded.offset.watermarks.items() if uid in self._timed
             }
             self._rows += recorded.rows
             self._changed.notify_all()
+
+
+def why(job: JobHandle) -> Why:
+    """Why have windows of this job not fired? The same as `job.why()`."""
+    return job.why()
 
 
 def _seconds(timeout: float | timedelta | None) -> float | None:
