@@ -91,6 +91,12 @@ class Trigger(ABC):
     def clear(self, window: TimeWindow, context: Any) -> None:
         """The window is gone; its state and timers go by themselves."""
 
+    def or_finally(self, last: Trigger) -> Trigger:
+        """This trigger, until `last` fires: that is the last time."""
+        from headrace.triggers.composed import or_finally
+
+        return or_finally(self, last)
+
     @property
     def name(self) -> str:
         """The name of this trigger in a checkpoint; change it when its state means something else."""
