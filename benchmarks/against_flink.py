@@ -9,21 +9,13 @@ depend on the machine; the ratios in the last column are what to compare. A cont
 """
 
 import argparse
-import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
+from processes import ContenderFailed, flink_python, measure
 from rich.console import Console
 from rich.table import Table
-
-HERE = Path(__file__).resolve().parent
-FLINK_HOME = HERE.parent / ".flink-venv"
-FLINK = "apache-flink==2.3.0"
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ CONTENDERS = [
 def main() -> None:
     """Run every contender at every number of keys and print the table."""
     options = _options()
-    flink_python = options.flink_python or _flink()
+    flink = options.flink_python or flink_python()
     console = Console()
     for keys in options.keys:
         measured: dict[str, tuple[int, float]] = {}
@@ -59,7 +51,7 @@ def main() -> None:
             if options.only and not any(o.lower() in contender.name.lower() for o in options.only):
                 continue
             console.print(f"[dim]{contender.name}, {keys:,} keys ...")
-            measured[contender.name] = _run(contender, keys, flink_python, options)
+            measured[contender.name] = _run(contender, keys, flink, options)
         console.print(_table(keys, measured, options))
 
 
@@ -79,44 +71,19 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _flink() -> str:
-    python = FLINK_HOME / "bin" / "python"
-    if not (FLINK_HOME / "made").exists():
-        print(f"installing {FLINK} into {FLINK_HOME} (once)", flush=True)
-        if uv := shutil.which("uv"):
-            subprocess.run(
-                [uv, "venv", "-q", "--clear", "--python", "3.11", FLINK_HOME], check=True
-            )
-            subprocess.run([uv, "pip", "install", "-q", "--python", python, FLINK], check=True)
-        else:
-            subprocess.run([sys.executable, "-m", "venv", "--clear", FLINK_HOME], check=True)
-            subprocess.run([python, "-m", "pip", "install", "-q", FLINK], check=True)
-        (FLINK_HOME / "made").touch()
-    return str(python)
-
-
 def _run(
-    contender: Contender, keys: int, flink_python: str, options: argparse.Namespace
+    contender: Contender, keys: int, flink: str, options: argparse.Namespace
 ) -> tuple[int, float]:
     rows = options.rows or (
         contender.few_keys_rows if keys <= 100_000 else contender.many_keys_rows
     )
     option = "discard" if options.discard and contender.option == "files" else contender.option
-    numbers = [str(n) for n in (rows, keys, options.event_rate, options.cores)]
-    python = flink_python if contender.flink else sys.executable
-    script = HERE / "contenders" / contender.script
-    with tempfile.TemporaryDirectory() as scratch:
-        done = subprocess.run(
-            [python, script, *numbers, option],
-            env=os.environ | {"TMPDIR": scratch},
-            cwd=scratch,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode != 0:
-        sys.exit(f"{contender.name} failed:\n{done.stdout}\n{done.stderr}")
-    result = json.loads(done.stdout.strip().splitlines()[-1])
+    arguments = (rows, keys, options.event_rate, options.cores, option)
+    python = flink if contender.flink else sys.executable
+    try:
+        result = measure(f"contenders/{contender.script}", arguments, python=python)
+    except ContenderFailed as failed:
+        sys.exit(f"{contender.name} failed: {failed}")
     return int(result["rows"]), float(result["seconds"])
 
 

@@ -7,7 +7,7 @@ workers share, such as the arrays of a state replica, are what makes it differ f
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MemoryUse", "memory_use"]
+__all__ = ["MemoryUse", "descendants", "memory_use"]
 
 PROC = Path("/proc")
 
@@ -23,14 +23,15 @@ class MemoryUse:
 
 def memory_use(root: int) -> MemoryUse:
     """The use of this process and everything below it."""
-    pids = _descendants(root)
+    pids = descendants(root)
     fields = [_rollup(pid) for pid in pids]
     return MemoryUse(
         len(pids), sum(f.get("Pss", 0) for f in fields), sum(f.get("Rss", 0) for f in fields)
     )
 
 
-def _descendants(root: int) -> set[int]:
+def descendants(root: int) -> set[int]:
+    """This process and everything below it."""
     parents: dict[int, int] = {}
     for stat in PROC.glob("[0-9]*/stat"):
         try:

@@ -10,50 +10,19 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from contenders.discard import Discard
 
 import headrace as hr
 from headrace.connectors import files, generator
-from headrace.endpoints import Publisher, Receipt, Sink, SinkContext, Stager
 
 EVENTS = pa.schema(
     {"account": pa.int64(), "amount": pa.int64(), "ts": pa.timestamp("us", tz="UTC")}
 )
-
-
-class Discard(Sink, Publisher):
-    """Takes rows and forgets them, like Flink's blackhole."""
-
-    def stager(self, context: SinkContext, epoch: int, task: str) -> Stager:
-        """Counts, because the ledger wants to know where rows went."""
-        return _Forgetting(context.uid)
-
-    def publisher(self, context: SinkContext) -> Publisher:
-        """Itself: there is nothing to show."""
-        return self
-
-    def publish(self, epoch: int, receipts: Sequence[Receipt]) -> None:
-        """Nothing to show."""
-
-
-class _Forgetting(Stager):
-    def __init__(self, uid: str) -> None:
-        self._uid = uid
-        self._rows = 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._rows += batch.num_rows
-
-    def close(self) -> Sequence[Receipt]:
-        return [Receipt(self._uid, "", self._rows, 0, 0)]
-
-    def abort(self) -> None:
-        pass
 
 
 def main(rows: int, keys: int, event_rate: int, cores: int, sink: str) -> None:
