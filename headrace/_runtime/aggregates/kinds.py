@@ -39,7 +39,7 @@ class Setting:
     #: Windows share panes, so accumulators of several panes are merged when one fires.
     overlapping: bool
     #: Some rows withdraw others: `Flush.weights` says which.
-    weighted: bool = False
+    weighted: bool
 
 
 def make_fold(name: str, aggregate: Aggregate, setting: Setting) -> Fold:

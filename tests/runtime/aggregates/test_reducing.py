@@ -108,7 +108,7 @@ def test_an_error_in_a_fold_says_where_the_row_came_from(
 ) -> None:
     rows = batch((0, 1), (0, 2))
     keys = pa.schema([SCHEMA.field("key")])
-    setting = Setting("per-key", SCHEMA, keys, overlapping=False)
+    setting = Setting("per-key", SCHEMA, keys, overlapping=False, weighted=False)
     fold = make_fold("out", reduce_of(function), setting)
     columns = dict(zip(SCHEMA.names, rows.columns, strict=True))
     origin = Origin("bids", "3", np.array([70, 71]))

@@ -40,7 +40,13 @@ class Layout:
     def of(cls, node: WindowAggregate) -> Layout:
         """The layout of a step."""
         keys = plain_keys_schema(node.keys, node.input_schema)
-        setting = Setting(node.uid, node.input_schema, keys, overlapping=node.window.panes > 1)
+        setting = Setting(
+            node.uid,
+            node.input_schema,
+            keys,
+            overlapping=node.window.panes > 1,
+            weighted=node.weighted,
+        )
         folds = tuple(make_fold(name, aggregate, setting) for name, aggregate in node.aggregates)
         return cls(keys, folds)
 
