@@ -234,10 +234,6 @@ class WindowedStream:
             raise BuildError(
                 f"process takes an instance of a class derived from hr.ProcessWindowFunction, not {function!r}."
             )
-        if isinstance(self._said.window, LookBack):
-            raise BuildError(
-                "A look-back gives aggregates beside each row; it cannot be processed."
-            )
         return result_schema(function.process, schema, "process", many=True)
 
     def _process(
@@ -249,6 +245,10 @@ class WindowedStream:
         aggregates: dict[str, Aggregate] | None = None,
         **fields: Any,
     ) -> WindowResult:
+        if isinstance(self._said.window, LookBack):
+            raise BuildError(
+                "A look-back gives aggregates beside each row; it cannot be processed."
+            )
         if self._said.accumulation == "retracting":
             raise BuildError(
                 "What a function yields cannot be withdrawn; use retracting() with aggregates alone."

@@ -22,11 +22,11 @@ class Run:
     said: str
 
 
-def launch(root: Path, **environment: str) -> subprocess.Popen[str]:
+def launch(root: Path, *, script: Path = SCRIPT, **environment: str) -> subprocess.Popen[str]:
     """Start the pipeline; its process group is its own."""
     root.mkdir(parents=True, exist_ok=True)
     return subprocess.Popen(
-        [sys.executable, str(SCRIPT), str(root)],
+        [sys.executable, str(script), str(root)],
         env={**os.environ, "PYTHONPATH": str(SCRIPT.parents[2]), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -47,9 +47,9 @@ def finish(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> Ru
     return Run(process.returncode, said)
 
 
-def run(root: Path, **environment: str) -> Run:
+def run(root: Path, *, script: Path = SCRIPT, **environment: str) -> Run:
     """One run from start to end."""
-    return finish(launch(root, **environment))
+    return finish(launch(root, script=script, **environment))
 
 
 def end_group(process: subprocess.Popen[str]) -> None:
