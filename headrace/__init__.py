@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from headrace.functions import AggregateFunction, ProcessWindowFunction
     from headrace.outputs import OutputTag
     from headrace.stream import KeyedStream, Stream
-    from headrace.watermarks import WatermarkStrategy
+    from headrace.watermarks import WatermarkGenerator, WatermarkStrategy
     from headrace.windowed import WindowedStream
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "ProcessWindowFunction",
     "Restart",
     "Stream",
+    "WatermarkGenerator",
     "WatermarkStrategy",
     "WindowedStream",
     "approx_count_distinct",
@@ -98,7 +99,7 @@ _HOMES = {
     "functions": "AggregateFunction ProcessWindowFunction",
     "outputs": "OutputTag",
     "stream": "KeyedStream Stream",
-    "watermarks": "WatermarkStrategy",
+    "watermarks": "WatermarkGenerator WatermarkStrategy",
     "windowed": "WindowedStream",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

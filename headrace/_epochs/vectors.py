@@ -13,7 +13,7 @@ from headrace._epochs.facts import Facts
 from headrace._epochs.offset import Offset, Ranges
 from headrace._epochs.settings import WHOLE_STEP, PlannerSettings, partition_name
 from headrace._watermarks.generators import Generated, speak
-from headrace._watermarks.merging import merged_name, merged_watermark
+from headrace._watermarks.merging import merged_name, merged_watermark, watermark_of
 from headrace._watermarks.tracker import Standing, Tracker, advance, resting
 from headrace.watermarks import CLOCK, END_OF_TIME, NO_WATERMARK
 
@@ -86,7 +86,7 @@ def is_stirred(
     if any(vectors.watermarks[uid] == END_OF_TIME for uid in moved):
         return True
     return any(
-        _mark(vectors.before, feeds) < at <= _mark(vectors.watermarks, feeds)
+        watermark_of(vectors.before, feeds) < at <= watermark_of(vectors.watermarks, feeds)
         for at, feeds in _waiting(facts, settings)
     )
 
@@ -147,7 +147,3 @@ def _waiting(facts: Facts, settings: PlannerSettings) -> list[tuple[int, tuple[s
         for uid, (at, _, _) in facts.outlooks.items()
         if at is not None and at < END_OF_TIME and uid in settings.feeds
     ]
-
-
-def _mark(vector: Mapping[str, int], feeds: tuple[str, ...]) -> int:
-    return vector[feeds[0] if len(feeds) == 1 else merged_name(feeds)] if feeds else END_OF_TIME

@@ -19,6 +19,7 @@ from headrace._plan.settings import RunSettings
 from headrace._plan.timing import known_time, planner_settings
 from headrace._spark.attempt import Attempt, Signals
 from headrace._spark.epochs import RecordedEpoch
+from headrace._watermarks.merging import watermark_of
 from headrace._watermarks.waiting import Why, instant, waiting_steps
 from headrace.errors import EngineError, HeadraceError, UserCodeError
 from headrace.watermarks import NO_WATERMARK
@@ -87,12 +88,12 @@ class JobHandle:
 
     @property
     def step_watermarks(self) -> Mapping[str, datetime | None]:
-        """Of windows and other keyed steps, by uid: the least watermark of what feeds each; None before the first
+        """Of windows and other keyed steps, by uid: the watermark that each goes by; None before the first
         and behind the end of the input."""
-        marks = {} if self._offset is None else self._offset.watermarks
+        marks = None if self._offset is None else self._offset.watermarks
         feeds = planner_settings(self._plan, self._settings.epochs).feeds
         return {
-            uid: instant(min((marks.get(feed, NO_WATERMARK) for feed in above), default=None))
+            uid: instant(NO_WATERMARK if marks is None else watermark_of(marks, above))
             for uid, above in feeds.items()
         }
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from headrace._epochs.offset import Offset
 from headrace._runtime.operator import Moment
-from headrace._watermarks.merging import merged_name
-from headrace.watermarks import CLOCK, END_OF_TIME, NO_WATERMARK
+from headrace._watermarks.merging import watermark_of
+from headrace.watermarks import CLOCK, NO_WATERMARK
 
 __all__ = ["Tick"]
 
@@ -36,12 +36,7 @@ class Tick:
 
     def at(self, feeds: Iterable[str], *, before: bool) -> int:
         """The watermark of a step: that of what feeds it, the least of those that are not idle."""
-        vector = self.before if before else self.watermarks
-        feeds = tuple(feeds)
-        merged = vector.get(merged_name(feeds)) if len(feeds) > 1 else None
-        if merged is not None:
-            return merged
-        return min((vector[uid] for uid in feeds), default=END_OF_TIME)
+        return watermark_of(self.before if before else self.watermarks, feeds)
 
     def moment(self, feeds: Iterable[str]) -> Moment:
         """The time of a step."""

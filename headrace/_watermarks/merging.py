@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
-__all__ = ["merged_name", "merged_watermark"]
+__all__ = ["merged_name", "merged_watermark", "watermark_of"]
 
 
 def merged_name(feeds: Iterable[str]) -> str:
@@ -24,6 +24,15 @@ def merged_name(feeds: Iterable[str]) -> str:
     'a+b'
     """
     return "+".join(sorted(feeds))
+
+
+def watermark_of(vector: Mapping[str, int], feeds: Iterable[str]) -> int:
+    """The watermark of a step that is fed by these, in a vector of an epoch."""
+    feeds = tuple(feeds)
+    merged = vector.get(merged_name(feeds)) if len(feeds) > 1 else None
+    if merged is not None:
+        return merged
+    return min((vector[uid] for uid in feeds), default=END_OF_TIME)
 
 
 def merged_watermark(

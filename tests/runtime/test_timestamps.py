@@ -12,7 +12,7 @@ from headrace._graph.nodes import ReadSource
 from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.timestamps import assign
 from headrace.endpoints import DeadLetter
-from headrace.errors import UserCodeError
+from headrace.errors import InputError, UserCodeError
 from headrace.expressions import col
 from headrace.watermarks import WatermarkStrategy
 
@@ -22,7 +22,9 @@ STRATEGY = WatermarkStrategy.monotonous()
 BY_COLUMN = STRATEGY.with_timestamps("at")
 
 
-def run(column: pa.Array, strategy: WatermarkStrategy = BY_COLUMN) -> tuple[Rows, list[DeadLetter]]:
+def run(
+    column: pa.Array, strategy: WatermarkStrategy = BY_COLUMN, records: Any = None
+) -> tuple[Rows, list[DeadLetter]]:
     batch = pa.RecordBatch.from_arrays([column, pa.array(range(len(column)))], names=["at", "n"])
     node = ReadSource(
         id=0,
@@ -33,7 +35,7 @@ def run(column: pa.Array, strategy: WatermarkStrategy = BY_COLUMN) -> tuple[Rows
         strategy=strategy,
     )
     rows = Rows(batch, None, Origin("bids", "p", np.arange(len(column)) + 50))
-    return assign(rows, node, NOON_US)
+    return assign(rows, node, NOON_US, records)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -117,3 +119,24 @@ def test_function_gives_timestamps_and_nulls() -> None:
 def test_function_that_returns_no_aware_datetime_is_an_error(made: Any) -> None:
     with pytest.raises(UserCodeError, match="must return a datetime with a time zone"):
         run(pa.array(["a"]), STRATEGY.with_timestamps(lambda _: made))
+
+
+def test_ingestion_time_is_the_clock_whatever_the_row_says() -> None:
+    rows, dead = run(pa.array([None, "x"]), WatermarkStrategy.ingestion_time())
+    assert rows.timestamps is not None
+    assert (rows.timestamps.tolist(), dead) == ([NOON_US, NOON_US], [])
+
+
+def test_records_bring_their_own_timestamps() -> None:
+    own = STRATEGY.with_record_timestamps()
+    far = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
+    rows, [letter] = run(pa.array(["a", "b"]), own, np.array([NOON_US - 5, far]))
+    assert rows.timestamps is not None
+    assert rows.timestamps.tolist() == [NOON_US - 5]
+    assert "ahead of the clock" in letter.cause
+
+
+@pytest.mark.parametrize("records", [None, np.array([1, 2, 3])])
+def test_a_source_that_promised_timestamps_and_has_none_is_told(records: Any) -> None:
+    with pytest.raises(InputError, match="source 'bids' says that it has a timestamp for each"):
+        run(pa.array(["a"]), STRATEGY.with_record_timestamps(), records)

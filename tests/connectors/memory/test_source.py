@@ -2,7 +2,7 @@
 
 import pickle
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +110,28 @@ def test_arguments_that_cannot_work_are_refused(arguments: dict[str, Any]) -> No
         MemorySource(**arguments)
     with pytest.raises(BuildError):
         Fail(times=0)
+
+
+def test_records_may_have_timestamps_of_their_own(tmp_path: Path) -> None:
+    moments = [AT + timedelta(microseconds=n) for n in range(5)]
+    source = MemorySource([*ORDERS[:2], Cut(), *ORDERS[2:]], timestamps=moments)
+    assert source.has_record_timestamps
+    (part,) = source.read("0", 1, 4, tmp_path)
+    first = int(AT.timestamp()) * 1_000_000
+    assert part.timestamps is not None
+    assert part.timestamps.tolist() == [first + 1, first + 2, first + 3]
+    assert not MemorySource(ORDERS).has_record_timestamps
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rows": ORDERS, "timestamps": [AT]}, "partition 0 has 5 rows and 1 timestamps"),
+        ({"partitions": [ORDERS, []], "timestamps": [[AT] * 5]}, "each of the 2 partitions, not 1"),
+        ({"rows": ORDERS[:1], "timestamps": [datetime(2025, 1, 1)]}, "datetimes with a time zone"),
+        ({"rows": ORDERS[:1], "timestamps": [3]}, "datetimes with a time zone, not 3"),
+    ],
+)
+def test_timestamps_that_do_not_fit_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(BuildError, match=message):
+        MemorySource(**arguments)
