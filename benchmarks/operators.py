@@ -22,6 +22,7 @@ from rich.table import Table
 import headrace as hr
 from headrace._graph.nodes import WindowAggregate
 from headrace._runtime import registry
+from headrace._runtime.operator import Moment
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace.connectors import generator
@@ -149,7 +150,7 @@ def _window(
     state = ShardState(registry.tables(node), MemoryChunkStore(), MemoryArrays(), range(128))
     state.open()
     operator = registry.keyed(node, state)
-    list(operator.tick(NO_WATERMARK, NO_WATERMARK))
+    list(operator.tick(Moment(NO_WATERMARK, NO_WATERMARK, NO_WATERMARK, NO_WATERMARK)))
     for part in folded:
         operator.merge(part)
     began = time.perf_counter()
@@ -157,7 +158,8 @@ def _window(
         operator.merge(part)
     merged_s = time.perf_counter() - began
     began = time.perf_counter()
-    fired = sum(len(r) for r in operator.tick(NO_WATERMARK, 2 * window.size_us))
+    passed = Moment(NO_WATERMARK, 2 * window.size_us, NO_WATERMARK, NO_WATERMARK)
+    fired = sum(len(found) for _, found in operator.tick(passed))
     fired_s = time.perf_counter() - began
     merged = sum(part.num_rows for part in folded)
     return len(batches) * BATCH_ROWS / fed_s, merged / merged_s, fired / fired_s
