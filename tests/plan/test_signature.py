@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from headrace import aggregates
+from headrace import aggregates, approximate
 from headrace._plan.signature import describe_change, digest, signature
 from headrace.environment import Environment
 from headrace.expressions import col
@@ -96,7 +96,10 @@ def test_the_order_of_sinks_may_change(signed):
     ("change", "sentence"),
     [
         ({"keys": ("auction", "channel")}, "keys [auction (int64)] and now has [auction (int64), "),
-        ({"window": Tumbling(20 * SECOND)}, "window (kind aligned, size_us 10000000, slide_us 10000000, "),
+        (
+            {"window": Tumbling(20 * SECOND)},
+            "window (kind aligned, size_us 10000000, slide_us 10000000, ",
+        ),
         ({"window": Hopping(10 * SECOND, 5 * SECOND)}, "slide_us 5000000"),
         ({"window": Tumbling(10 * SECOND, offset=SECOND)}, "offset_us 1000000"),
         ({"lateness": SECOND}, "lateness_us 0 and now has 1000000"),
@@ -150,6 +153,19 @@ def test_the_type_of_a_key_or_column_may_not_change(signed):
 def test_the_type_of_an_accumulator_may_not_change(signed):
     found = describe_change(signed(n=Sum()), signed(n=SumAsText()))
     assert "[n = function with int64] and now has [n = function with string]" in found[0]
+
+
+def test_the_size_of_a_sketch_may_not_change(signed):
+    small, large = (approximate.approx_count_distinct("price", lg_k=lg_k) for lg_k in (10, 12))
+    found = describe_change(signed(n=small), signed(n=large))
+    assert "[n = approx_count_distinct(price (int64), lg_k=10)]" in found[0]
+
+
+def test_the_columns_of_reduced_rows_may_not_change(signed):
+    reduced = aggregates.reduce_of(max)
+    found = describe_change(signed(n=reduced), signed(n=reduced, price=col("price").cast(str)))
+    assert "[n = reduce with struct<" in found[0]
+    assert describe_change(signed(n=reduced), signed(n=aggregates.reduce_of(min))) == []
 
 
 def test_another_way_to_describe_jobs_is_told(signed):
