@@ -17,7 +17,7 @@ from pathlib import Path
 
 from memory_use import descendants
 
-__all__ = ["ContenderFailed", "flink_python", "measure"]
+__all__ = ["ContenderFailed", "cost_us", "flink_python", "measure"]
 
 HERE = Path(__file__).resolve().parent
 FLINK_HOME = HERE.parent / ".flink-venv"
@@ -44,6 +44,13 @@ def measure(
             why = f"not done in {limit_s:.0f} s" if code is None else _reason(errors, told)
             raise ContenderFailed(why)
         return _found(told)
+
+
+def cost_us(found: dict[str, float]) -> float:
+    """Microseconds a row."""
+    if not found["rows"]:
+        raise ContenderFailed("all rows were read before the clock began; give it more --rows")
+    return found["seconds"] * 1e6 / found["rows"]
 
 
 def _end(process: subprocess.Popen[bytes], limit_s: float) -> int | None:

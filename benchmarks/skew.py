@@ -15,7 +15,7 @@ import os
 import statistics
 import sys
 
-from processes import ContenderFailed, measure
+from processes import ContenderFailed, cost_us, measure
 
 SCRIPT = "contenders/headrace_windows.py"
 HEADER = """\
@@ -60,8 +60,7 @@ def _cost_us(kind: str, options: argparse.Namespace, *, hot: bool) -> float:
     # A row a second and key: with half of them on one key the others still come within the gap.
     numbers = [options.rows, options.keys, options.keys, options.cores]
     arguments = [kind, *numbers, "files" if options.files else "discard", *["hot"] * hot]
-    found = measure(SCRIPT, arguments, limit_s=options.limit)
-    return found["seconds"] * 1e6 / found["rows"]
+    return cost_us(measure(SCRIPT, arguments, limit_s=options.limit))
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from processes import ContenderFailed, flink_python, measure
+from processes import ContenderFailed, cost_us, flink_python, measure
 from window_answers import answers
 from window_results import read_results
 
@@ -97,12 +97,13 @@ def _speeds(
         began = time.monotonic()
         try:
             found = _run(name, kind, _rows(keys, options), keys, sink, options, flink)
+            speed = 1e6 / cost_us(found)
         except ContenderFailed as failed:
             _say(f"{kind}, {keys:,} keys: {name} failed: {failed}")
             continue
         took = time.monotonic() - began
         _say(f"{kind}, {keys:,} keys: {name} {found['seconds']:.1f} s, with its start {took:.1f} s")
-        yield name, found["rows"] / found["seconds"]
+        yield name, speed
 
 
 def _run(
