@@ -1,7 +1,7 @@
 """Headrace and Flink 2.3 side by side in every kind of window: one command, one table in Markdown.
 
     python benchmarks/windows.py                          about 12 minutes on 2 cores
-    python benchmarks/windows.py --only hopping session   some kinds; a contender's name picks that one
+    python benchmarks/windows.py --only hopping session   some kinds; `headrace`, `flink`, `growth` pick runs
     python benchmarks/windows.py --check                  are the answers right? 2 minutes, nothing is measured
 
 Both count and sum per key, on as many cores, one after the other, each in a process of its own and on the same rows.
@@ -13,9 +13,10 @@ every epoch and writes Parquet exactly once, or discards too with `--discard`.
     cumulating   10 s by 2 s           count        every 5 rows of a key
     session      3 s
 
-A key has a row every 2 s of event time, however many keys there are, so that results per row are the same at
-100,000 and at 1,000,000 keys (one for each row in hopping, cumulating and look-back windows) and the cost per row may be
-compared: a cost that grows would come from keys that merely exist.
+A key has a row every 2 s of event time, however many keys there are: results per row are the same for 100,000 and for
+1,000,000 keys (one for each row in hopping, cumulating and look-back windows). The last two columns (`growth`)
+compare what a row costs Headrace in mid-stream, in 10 epochs of 400,000 rows when every key is live and as many windows
+go as come; a cost that grows would come from keys that merely exist.
 
 For sessions keys come and go. Half of them are at work at any time, with a row every second, never more than 2 s apart;
 after 5 s at work a key is silent for 5 s, longer than the gap, so its session ends and fires while others go on. That is about 5
@@ -35,13 +36,14 @@ from window_answers import answers
 from window_results import read_results
 
 KINDS = ["hopping", "session", "cumulating", "look-back", "count"]
-CONTENDERS = {"Headrace": "contenders/headrace_windows.py", "Flink": "contenders/flink_windows.py"}
+HEADRACE, FLINK, GROWTH = "Headrace", "Flink", "growth"
 #: Rows for both contenders, such that the slower one takes less than a minute.
 FEW_KEYS_ROWS = 3_000_000
-MANY_KEYS_ROWS = 6_000_000
+MANY_KEYS_ROWS = 5_000_000
 SECONDS_BETWEEN_ROWS = 2
-HEADER = """
-| window | keys | rows | Headrace rows/s | Flink rows/s | Headrace is | us a row | against {first:,} keys |
+RUNS = [HEADRACE, FLINK, GROWTH]
+HEADER = """\
+| window | keys | rows | Headrace rows/s | Flink rows/s | Headrace is | us a row in mid-stream | against {first:,} keys |
 |---|---|---|---|---|---|---|---|"""
 
 
@@ -49,18 +51,18 @@ def main() -> None:
     """Check, or measure and print a line of the table as soon as it is known."""
     options = _options()
     flink = ""
-    if "Flink" in _picked(options, list(CONTENDERS)):
+    if FLINK in _picked(options, RUNS):
         flink = options.flink_python or flink_python()
     if options.check:
         sys.exit(_check(options, flink))
     began = time.monotonic()
-    print(HEADER.format(first=options.keys[0]).lstrip(), flush=True)
+    print(HEADER.format(first=options.keys[0]), flush=True)
     for kind in _picked(options, KINDS):
         first: float | None = None
         for keys in options.keys:
-            speeds = dict(_speeds(kind, keys, options, flink))
-            line, first = _line(kind, keys, _rows(keys, options), speeds, first)
-            print(line, flush=True)
+            costs = dict(_costs(kind, keys, options, flink))
+            first = costs.get(GROWTH) if keys == options.keys[0] else first
+            print(_line(kind, keys, _rows(keys, options), costs, first), flush=True)
     _say(f"done in {time.monotonic() - began:.0f} s")
 
 
@@ -70,7 +72,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--keys", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--rows", type=int, help="the same number of rows for all numbers of keys")
-    parser.add_argument("--only", nargs="+", default=[], help="kinds of windows, or contenders")
+    parser.add_argument("--only", nargs="+", default=[], help="kinds of windows, runs, or both")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=int, default=180, help="seconds that a contender may take")
     parser.add_argument("--discard", action="store_true", help="Headrace forgets its results too")
@@ -88,61 +90,58 @@ def _rows(keys: int, options: argparse.Namespace) -> int:
     return int(options.rows or (FEW_KEYS_ROWS if keys <= 100_000 else MANY_KEYS_ROWS))
 
 
-def _speeds(
+def _costs(
     kind: str, keys: int, options: argparse.Namespace, flink: str
 ) -> Iterator[tuple[str, float]]:
-    """Rows a second by contender; one that fails says why and is left out."""
+    """Microseconds a row by run; one that fails says why and is left out."""
     sink = "discard" if options.discard else "files"
-    for name in _picked(options, list(CONTENDERS)):
+    for run in _picked(options, RUNS):
         began = time.monotonic()
         try:
-            found = _run(name, kind, _rows(keys, options), keys, sink, options, flink)
-            speed = 1e6 / cost_us(found)
+            cost = cost_us(_run(run, kind, _rows(keys, options), keys, sink, options, flink))
         except ContenderFailed as failed:
-            _say(f"{kind}, {keys:,} keys: {name} failed: {failed}")
+            _say(f"{kind}, {keys:,} keys: {run} failed: {failed}")
             continue
         took = time.monotonic() - began
-        _say(f"{kind}, {keys:,} keys: {name} {found['seconds']:.1f} s, with its start {took:.1f} s")
-        yield name, speed
+        _say(f"{kind}, {keys:,} keys: {run} {cost:.2f} us a row, {took:.0f} s with its start")
+        yield run, cost
 
 
 def _run(
-    name: str, kind: str, rows: int, keys: int, sink: str, options: argparse.Namespace, flink: str
+    run: str, kind: str, rows: int, keys: int, sink: str, options: argparse.Namespace, flink: str
 ) -> dict[str, float]:
     arguments = [kind, rows, keys, keys // SECONDS_BETWEEN_ROWS, options.cores]
-    if name == "Headrace":
-        return measure(CONTENDERS[name], [*arguments, sink], limit_s=options.limit)
-    results = [] if sink in ("files", "discard") else [sink]
-    return measure(CONTENDERS[name], arguments + results, python=flink, limit_s=options.limit)
+    if run == FLINK:
+        results = [] if sink in ("files", "discard") else [sink]
+        script = "contenders/flink_windows.py"
+        return measure(script, arguments + results, python=flink, limit_s=options.limit)
+    words = [sink, "steady"] if run == GROWTH else [sink]
+    return measure("contenders/headrace_windows.py", arguments + words, limit_s=options.limit)
 
 
-def _line(
-    kind: str, keys: int, rows: int, speeds: dict[str, float], first: float | None
-) -> tuple[str, float | None]:
-    """A line of the table, and what a row costs at the first number of keys."""
-    ours, theirs = speeds.get("Headrace"), speeds.get("Flink")
-    cost_us = 1e6 / ours if ours else None
+def _line(kind: str, keys: int, rows: int, costs: dict[str, float], first: float | None) -> str:
+    ours, theirs, growth = (costs.get(run) for run in RUNS)
     cells = [
         kind,
         f"{keys:,}",
         f"{rows:,}",
-        f"{ours:,.0f}" if ours else "",
-        f"{theirs:,.0f}" if theirs else "",
-        f"{ours / theirs:.1f}x" if ours and theirs else "",
-        f"{cost_us:.2f}" if cost_us else "",
-        f"{cost_us / first:.2f}x" if cost_us and first else "",
+        f"{1e6 / ours:,.0f}" if ours else "",
+        f"{1e6 / theirs:,.0f}" if theirs else "",
+        f"{theirs / ours:.1f}x" if ours and theirs else "",
+        f"{growth:.2f}" if growth else "",
+        f"{growth / first:.2f}x" if growth and first else "",
     ]
-    return f"| {' | '.join(cells)} |", first or cost_us
+    return f"| {' | '.join(cells)} |"
 
 
 def _check(options: argparse.Namespace, flink: str) -> int:
     """How many contenders answered wrongly in some kind of window."""
-    keys = 1_000 * options.cores
+    keys = 5_000 * options.cores
     wrong = 0
     for kind in _picked(options, KINDS):
         rows = 20 * keys
         right = answers(kind, rows, keys, keys // SECONDS_BETWEEN_ROWS)
-        for name in _picked(options, list(CONTENDERS)):
+        for name in [run for run in _picked(options, RUNS) if run != GROWTH]:
             with TemporaryDirectory() as directory:
                 try:
                     _run(name, kind, rows, keys, directory, options, flink)

@@ -1,10 +1,11 @@
 """Headrace counts and sums per key in one kind of window, state checkpointed and published every epoch.
 
-    python headrace_windows.py KIND ROWS KEYS EVENT_RATE CORES files|discard|DIRECTORY [hot]
+    python headrace_windows.py KIND ROWS KEYS EVENT_RATE CORES files|discard|DIRECTORY [hot] [steady]
 
 The clock runs from the end of epoch 0, when Spark and its workers are up, until the job has ended; the rows of epoch 0
 are not counted. Results are written to Parquet files exactly once, or discarded as Flink's are; with a directory
-they stay there to be compared. `hot` gives every second row to one key (see skew.py).
+they stay there to be compared. `hot` gives every second row to one key (see skew.py). `steady` never ends its input and measures
+epochs of the same size in mid-stream, when every key is live and as many windows go as come.
 """
 
 import json
@@ -33,6 +34,8 @@ FIRST_MS = 1_767_225_600_000
 SECOND = timedelta(seconds=1)
 #: The key that half of all rows have, if one has.
 HOT = -1
+STEADY_EPOCH_ROWS = 400_000
+STEADY_EPOCHS = 10
 
 #: Made when asked for, so that a kind that is missing stops nobody else.
 KINDS: dict[str, Callable[[], Any]] = {
@@ -47,37 +50,59 @@ KINDS: dict[str, Callable[[], Any]] = {
 Int64s = npt.NDArray[np.int64]
 
 
-def main(kind: str, numbers: list[int], sink: str, *, hot: bool) -> None:
+def main(kind: str, numbers: list[int], sink: str, words: list[str]) -> None:
     """Run the pipeline once and print what was measured as one line of JSON."""
-    rows = numbers[0]
     home = Path(tempfile.mkdtemp(prefix="headrace-benchmark-"))
     out = {"files": home / "out", "discard": None}.get(sink, Path(sink))
+    steady = "steady" in words
+    events = _maker(kind, keys=numbers[1], event_rate=numbers[2], hot="hot" in words)
+    source = generator.Function(EVENTS, events, rows=None if steady else numbers[0])
     try:
-        job = _pipeline(kind, numbers, home, out, hot=hot).start()
-        job.await_epoch(0)
-        began, before = time.monotonic(), job.summary.rows
-        job.wait()
-        found = {"rows": rows - before, "seconds": time.monotonic() - began}
-        summary = job.summary
+        job = _pipeline(kind, source, home, out, numbers[3], steady=steady).start()
+        found = _steady(job, event_rate=numbers[2]) if steady else _to_the_end(job)
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    if summary.late or summary.dead:
-        sys.exit(f"{summary.late} rows were late and {summary.dead} dead; all rows are in order")
-    print(json.dumps(found | {"epochs": summary.epoch}))
+    if job.summary.late or job.summary.dead:
+        sys.exit(f"rows are in order, but some were late or dead: {job.summary}")
+    print(json.dumps(found))
+
+
+def _to_the_end(job: hr.JobHandle) -> dict[str, float]:
+    job.await_epoch(0)
+    began, before = time.monotonic(), job.summary.rows
+    job.wait()
+    return {"rows": job.summary.rows - before, "seconds": time.monotonic() - began}
+
+
+def _steady(job: hr.JobHandle, event_rate: int) -> dict[str, float]:
+    # Windows are full, and as many go as come, when their size, the delay and an epoch or two have passed.
+    first = max(10, 12 * event_rate // STEADY_EPOCH_ROWS + 3)
+    job.await_epoch(first)
+    began, before = time.monotonic(), job.summary.rows
+    job.await_epoch(first + STEADY_EPOCHS)
+    found = {"rows": job.summary.rows - before, "seconds": time.monotonic() - began}
+    job.stop()
+    return found
 
 
 def _pipeline(
-    kind: str, numbers: list[int], home: Path, out: Path | None, *, hot: bool
+    kind: str,
+    source: generator.Function,
+    home: Path,
+    out: Path | None,
+    cores: int,
+    *,
+    steady: bool,
 ) -> hr.Environment:
-    rows, keys, event_rate, cores = numbers
     env = hr.Environment(
-        "benchmark", checkpoint=home / "checkpoint", shards=cores, master=f"local[{cores}]"
+        "benchmark",
+        checkpoint=home / "checkpoint",
+        shards=cores,
+        master=f"local[{cores}]",
+        epochs=hr.Epochs(rows=STEADY_EPOCH_ROWS if steady else None),
     )
-    events = env.from_source(
-        generator.Function(EVENTS, _maker(kind, keys, event_rate, hot=hot), rows=rows),
-        watermarks=hr.WatermarkStrategy.bounded_out_of_orderness(SECOND).with_timestamps("ts"),
-        uid="events",
-    )
+    strategy = hr.WatermarkStrategy.bounded_out_of_orderness(SECOND).with_timestamps("ts")
+    events = env.from_source(source, watermarks=strategy, uid="events")
     window = (
         events.key_by("account")
         .window(KINDS[kind]())
@@ -110,4 +135,4 @@ def _maker(
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], [int(a) for a in sys.argv[2:6]], sys.argv[6], hot="hot" in sys.argv[7:])
+    main(sys.argv[1], [int(a) for a in sys.argv[2:6]], sys.argv[6], sys.argv[7:])
