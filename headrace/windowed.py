@@ -31,7 +31,7 @@ from headrace.outputs import OutputTag
 from headrace.schema import as_schema
 from headrace.stream import Stream
 from headrace.triggers import Trigger
-from headrace.windows import Assigner, LookBack, WindowAssigner
+from headrace.windows import Assigner, Count, LookBack, WindowAssigner
 
 __all__ = ["WindowResult", "WindowedStream"]
 
@@ -220,7 +220,7 @@ class WindowedStream:
     def _check_changes(self, aggregates: dict[str, Aggregate], function: Any) -> bool:
         if not carries_changes(self._graph.nodes, self._port):
             return False
-        if function is not None or isinstance(self._said.window, LookBack | WindowAssigner):
+        if function is not None or isinstance(self._said.window, Count | LookBack | WindowAssigner):
             raise BuildError(
                 "These rows come from a retracting window, and only aggregates can take back what was"
                 " withdrawn; aggregate them, or make the first window accumulating."

@@ -56,6 +56,11 @@ OPERATIONS = (
         nodes.WindowAggregate,
         "aggregates folded by pane; offset, time zone, event and processing time, lateness",
     ),
+    Operation(
+        "window(Count)",
+        nodes.CountAggregate,
+        "aggregates over numbers of rows, tumbling and sliding",
+    ),
     Operation("sink_to", nodes.WriteSink, "staged per epoch, then published"),
 )
 

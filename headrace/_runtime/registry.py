@@ -7,6 +7,8 @@ from headrace._graph import nodes
 from headrace._runtime import rowwise
 from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
 from headrace._runtime.state import ShardState, TableSpec
+from headrace._runtime.windows.counts.feeder import CountFeeder
+from headrace._runtime.windows.counts.operator import CountOperator, count_tables
 from headrace._runtime.windows.panes.feeder import WindowFeeder
 from headrace._runtime.windows.panes.operator import WindowOperator, window_tables
 from headrace.errors import EngineError
@@ -26,12 +28,15 @@ _STATELESS: Mapping[type[nodes.Node], Callable[[Any], StatelessOperator]] = {
     nodes.Union: rowwise.Union,
 }
 _FEEDERS: Mapping[type[nodes.Node], Callable[[Any], Feeder]] = {
+    nodes.CountAggregate: CountFeeder,
     nodes.WindowAggregate: WindowFeeder,
 }
 _KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = {
+    nodes.CountAggregate: CountOperator,
     nodes.WindowAggregate: WindowOperator,
 }
 _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
+    nodes.CountAggregate: count_tables,
     nodes.WindowAggregate: window_tables,
 }
 

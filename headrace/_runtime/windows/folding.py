@@ -13,7 +13,7 @@ from headrace._runtime.aggregates.fold import Flush, Fold, Request
 from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.windows.heavy import HeavyKeys
 
-__all__ = ["FOLD_BYTES", "FOLD_ROWS", "RowBuffer", "fold_groups"]
+__all__ = ["FOLD_BYTES", "FOLD_ROWS", "RowBuffer", "columns_read", "fold_groups"]
 
 #: Rows folded at once. More of them share a key, and what is left costs more behind the shuffle than here;
 #: but beyond this many, and with about as many keys, grouping itself misses the caches.
@@ -32,7 +32,7 @@ class RowBuffer:
 
     def __init__(self, node: WindowStep, folds: Sequence[Fold]) -> None:
         self._schema = node.input_schema
-        self._read = _columns_read(node, folds)
+        self._read = columns_read(node, folds)
         self._traces = any(fold.traces for fold in folds)
         self.rows = 0
         self.bytes = 0
@@ -75,18 +75,19 @@ def fold_groups(
     groups: Sequence[pa.Array],
     folds: Sequence[Fold],
     heavy: HeavyKeys | None = None,
+    also: Sequence[Request] = (),
 ) -> tuple[list[pa.Array], list[pa.Array]]:
-    """The distinct groups, and in the same order the parts of every fold, one after the other.
+    """The distinct groups, and in the same order what is `also` asked for, then the parts of every fold.
 
     `heavy` is shown the rows of each group, if the columns of the key are the first of them.
     """
     asked = [fold.requests(flush) for fold in folds]
-    flat = [request for requests in asked for request in requests]
+    flat = [*also, *(request for requests in asked for request in requests)]
     counted = heavy is not None and (_counts_rows(flat) or heavy.suspects(groups))
     distinct, folded = _group(groups, [*flat, *([_ROWS] if counted else [])])
     if heavy is not None and counted:
         heavy.see(distinct, folded[-1])
-    parts: list[pa.Array] = []
+    parts, folded = folded[: len(also)], folded[len(also) :]
     for fold, requests in zip(folds, asked, strict=True):
         parts += fold.partial(flush, folded[: len(requests)])
         folded = folded[len(requests) :]
@@ -97,7 +98,8 @@ def _counts_rows(requests: Sequence[Request]) -> bool:
     return any(request.function == _ROWS.function for request in requests)
 
 
-def _columns_read(node: WindowStep, folds: Sequence[Fold]) -> list[str]:
+def columns_read(node: WindowStep, folds: Sequence[Fold]) -> list[str]:
+    """The columns that keys and folds read, in the order of the input."""
     if any(fold.reads is None for fold in folds):
         return list(node.input_schema.names)
     wanted = {*node.keys, *(name for fold in folds for name in fold.reads or ())}
