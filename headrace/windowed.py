@@ -148,7 +148,11 @@ class WindowedStream:
             self._keys, self._said.window, self._said.accumulation, wanted, columns
         )
         kind, extra = aggregate_node(
-            self._said.window, self._said.trigger, self._said.accumulation, self._said.evictor
+            self._said.window,
+            self._said.trigger,
+            self._said.accumulation,
+            self._said.evictor,
+            late=self._said.lateness_us > 0,
         )
         return self._add(kind, results, uid, wanted, weighted=weighted, **extra)
 

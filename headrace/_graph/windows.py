@@ -20,7 +20,8 @@ from headrace.aggregates import Aggregate, as_aggregate
 from headrace.errors import BuildError
 from headrace.evictors import Evictor
 from headrace.functions import AggregateFunction, accumulator_type
-from headrace.triggers import Trigger
+from headrace.triggers import EarlyLate, Trigger
+from headrace.triggers.timed import EventTime
 from headrace.windows import Assigner, Count, LookBack, Session, Window
 
 __all__ = ["aggregate_node", "check_aggregates", "result_fields"]
@@ -29,12 +30,19 @@ _INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def aggregate_node(
-    window: Assigner, trigger: Trigger | None, accumulation: Accumulation, evictor: Evictor | None
+    window: Assigner,
+    trigger: Trigger | None,
+    accumulation: Accumulation,
+    evictor: Evictor | None,
+    *,
+    late: bool = True,
 ) -> tuple[type[WindowStep], dict[str, Any]]:
     """The kind of node that aggregates so, and what it needs to know beyond what every window knows.
 
-    What fires at its end, whole, is folded in columns; the rest goes row by row.
+    What fires at its end, whole, is folded in columns; so are early firings of aligned windows. The rest goes row by
+    row. `late`: rows may come behind the end of a window and fire it again.
     """
+    trigger = None if _is_default(trigger) else trigger
     plain = trigger is None and accumulation == "accumulating" and evictor is None
     if isinstance(window, LookBack):
         if not plain:
@@ -43,13 +51,37 @@ def aggregate_node(
                 " trigger, evictor or accumulation."
             )
         return LookBackAggregate, {}
-    if plain and isinstance(window, Window):
-        return WindowAggregate, {}
+    if (
+        isinstance(window, Window)
+        and evictor is None
+        and _by_pane(window, trigger, accumulation, late)
+    ):
+        return WindowAggregate, {"trigger": trigger}
     if plain and isinstance(window, Session):
         return SessionAggregate, {}
     if plain and isinstance(window, Count):
         return CountAggregate, {}
     return WindowProcess, {"trigger": trigger, "evictor": evictor}
+
+
+def _is_default(trigger: Trigger | None) -> bool:
+    """At the end, then once an epoch for what late rows changed."""
+    if isinstance(trigger, EarlyLate):
+        never_early = trigger.early_every_us is None and trigger.early_count is None
+        return never_early and trigger.late_each
+    return trigger is None or isinstance(trigger, EventTime)
+
+
+def _by_pane(
+    window: Window, trigger: Trigger | None, accumulation: Accumulation, late: bool
+) -> bool:
+    """Whether panes can do it: a pane is shared by windows, so it cannot be emptied for one of them."""
+    if trigger is not None and not (
+        isinstance(trigger, EarlyLate) and trigger.early_every_us is not None and trigger.late_each
+    ):
+        return False
+    fires_once = trigger is None and not late
+    return accumulation != "discarding" or window.panes == 1 or fires_once
 
 
 def result_fields(

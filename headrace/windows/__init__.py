@@ -6,9 +6,10 @@ Cumulating(size, step)     growing up to a size            LookBack(size)    eac
 Global()                   everything                      WindowAssigner    the user's own
 """
 
-from headrace.windows.aligned import Cumulating, Hopping, Tumbling, Window, windows_of
+from headrace.windows.aligned import Cumulating, Hopping, Tumbling
 from headrace.windows.assigner import Assigner, Global, TimeWindow, WindowAssigner
 from headrace.windows.by_row import Count, LookBack
+from headrace.windows.grid import Window, windows_of
 from headrace.windows.session import Session
 
 __all__ = [

@@ -127,8 +127,8 @@ def test_crash_and_another_number_of_shards_change_nothing(
 def _late_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from headrace._runtime.windows.panes import feeder
 
-    real = feeder.last_late_pane
-    monkeypatch.setattr(feeder, "last_late_pane", lambda *a: real(*a) + 1)
+    real = feeder.first_open_pane
+    monkeypatch.setattr(feeder, "first_open_pane", lambda node, mark: real(node, mark + 1))
 
 
 def _old_watermark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,10 @@ class ShardState:
         """The buckets of a table that have rows, in order."""
         return self._tables.buckets(name)
 
+    def rows(self, name: str, bucket: int) -> int:
+        """How many rows a bucket has; it is not opened for that."""
+        return self._tables.rows(name, bucket)
+
     def drop_before(self, name: str, bucket: int) -> None:
         """Forget all buckets of a table below this one, for ever."""
         if bucket > self._horizons.get(name, bucket - 1):

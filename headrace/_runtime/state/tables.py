@@ -58,6 +58,12 @@ class Tables:
         closed = [bucket for bucket, (size, _) in self._closed[name].items() if size]
         return sorted([*closed, *(b for b, table in self._open[name].items() if table.size)])
 
+    def rows(self, name: str, bucket: int) -> int:
+        """How many rows a bucket has."""
+        if bucket in self._open[name]:
+            return self._open[name][bucket].size
+        return self._closed[name].get(bucket, (0, []))[0]
+
     def drop_before(self, name: str, horizon: int) -> None:
         """Forget the buckets below the horizon."""
         opened, closed = self._open[name], self._closed[name]

@@ -1,52 +1,66 @@
 """Which keys of which fired windows changed in this epoch: what must fire again.
 
-Nothing is remembered for rows that are on time, so they cost nothing here.
+Nothing is remembered for rows that are on time, so they cost nothing here. A step that withdraws its results also
+remembers what each of these windows said before its first change in the epoch; as late firings follow in
+the same epoch, that is never a matter of state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace._runtime.plain_keys import number_keys
-from headrace.windows import Window
+from headrace._runtime.aggregates.fold import Slots
+from headrace._runtime.state import MemoryArrays, Table, TableSpec
+from headrace._runtime.windows.panes.reading import Piece
 
-__all__ = ["Changes"]
+__all__ = ["Changed", "Changes", "Recall"]
 
 Hashes = npt.NDArray[np.uint64]
+#: What some keys of a window say now: which of the keys are there, and their values.
+Recall = Callable[[int, Hashes, Sequence[pa.Array]], tuple[Slots, Piece]]
+
+
+class Changed(NamedTuple):
+    """Distinct keys of the window that ends at `end`, and those of them that had a result, with it."""
+
+    end: int
+    hashes: Hashes
+    keys: list[pa.Array]
+    before: list[Piece]
 
 
 class Changes:
-    """Keys by the start of the window."""
+    """Keys by the end of the window."""
 
-    def __init__(self, window: Window, lateness_us: int) -> None:
-        self._size_us = window.size_us
-        self._slide_us = window.slide_us
-        self._lateness_us = lateness_us
-        self._changed: dict[int, list[tuple[Hashes, Sequence[pa.Array]]]] = {}
+    def __init__(self, keys: pa.Schema, recall: Recall | None) -> None:
+        self._spec = TableSpec("changed", keys)
+        self._recall = recall
+        self._changed: dict[int, Table] = {}
+        self._before: dict[int, list[Piece]] = {}
 
-    def add(self, pane: int, watermark: int, hashes: Hashes, keys: Sequence[pa.Array]) -> None:
-        """Rows of these keys were merged into a pane at this watermark."""
-        if pane + self._slide_us - 1 > watermark or not self._lateness_us:
+    def add(self, end: int, hashes: Hashes, keys: Sequence[pa.Array]) -> None:
+        """Rows of these distinct keys are about to change a window that has fired."""
+        if end not in self._changed:
+            self._changed[end] = Table(self._spec, MemoryArrays())
+            self._before[end] = []
+        _, is_new = self._changed[end].upsert(hashes, keys)
+        if self._recall is None or not is_new.any():
             return
-        for start in range(pane - self._size_us + self._slide_us, pane + 1, self._slide_us):
-            last = start + self._size_us - 1
-            if last <= watermark < last + self._lateness_us:
-                self._changed.setdefault(start, []).append((hashes, keys))
+        new = np.flatnonzero(is_new)
+        if len(new) < len(hashes):
+            hashes, keys = hashes[new], [key.take(pa.array(new)) for key in keys]
+        _, piece = self._recall(end, hashes, keys)
+        if len(piece.hashes):
+            self._before[end].append(piece)
 
-    def take(self, until: int) -> Iterator[tuple[int, Hashes, list[pa.Array]]]:
-        """(start, hashes, distinct keys) of windows that start at `until` or before, in order of time."""
-        for start in sorted(start for start in self._changed if start <= until):
-            parts = self._changed.pop(start)
-            hashes = np.concatenate([part[0] for part in parts])
-            columns = zip(*(part[1] for part in parts), strict=True)
-            keys = [pa.concat_arrays(column) for column in columns]
-            if len(parts) == 1:
-                yield start, hashes, keys
-                continue
-            _, firsts = number_keys(keys)
-            rows = pa.array(firsts)
-            yield start, hashes[firsts], [key.take(rows) for key in keys]
+    def take(self, until: int) -> Iterator[Changed]:
+        """The windows that end at `until` or before, in order of their ends."""
+        for end in sorted(end for end in self._changed if end <= until):
+            table = self._changed.pop(end)
+            live = table.live()
+            yield Changed(end, table.hashes(live), table.keys(live), self._before.pop(end))

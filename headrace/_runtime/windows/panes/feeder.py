@@ -1,7 +1,8 @@
 """The half of a window step before the shuffle: null keys and late rows leave, the rest is folded.
 
-Rows are folded by (key, pane) half a million at a time, with one grouping in Arrow for all aggregates. A row is in as many windows as a window has panes; it is late only if the last of them is past:
-    W >= end of the last window - 1 us + lateness.
+Rows are folded by (key, pane) half a million at a time, with one grouping in Arrow for all aggregates. A row may
+be in many windows; it is late only if the last of them is past: W >= end of the last window - 1 us + lateness. Late
+rows that get windows of their own go on with the others.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._graph.nodes import ERRORS, LATE, WindowAggregate
@@ -22,11 +22,8 @@ from headrace._runtime.windows.heavy import HeavyKeys
 from headrace._runtime.windows.panes.layout import Layout
 from headrace.keys import hash_keys
 from headrace.watermarks import NO_WATERMARK
-from headrace.windows import Window
 
-__all__ = ["WindowFeeder", "last_late_pane"]
-
-Integers = npt.NDArray[np.int64]
+__all__ = ["WindowFeeder", "first_open_pane"]
 
 
 class WindowFeeder(Feeder):
@@ -44,10 +41,10 @@ class WindowFeeder(Feeder):
         rows, dead = split_null_keys(rows, self._node)
         if dead is not None:
             yield ERRORS, dead
-        panes = pane_starts(timestamps_of(rows, self._node), self._node.window)
-        limit = last_late_pane(self._node.window, self._node.lateness_us, watermark)
-        if limit > NO_WATERMARK and len(panes) and panes.min() <= limit:
-            late = panes <= limit
+        panes = self._node.window.pane_starts(timestamps_of(rows, self._node))
+        horizon = first_open_pane(self._node, watermark)
+        if horizon > NO_WATERMARK and len(panes) and panes.min() < horizon:
+            late = panes < horizon
             yield LATE, rows.filter(late)
             rows, panes = rows.filter(~late), panes[~late]
         self._buffer.add(rows, panes)
@@ -81,16 +78,8 @@ class WindowFeeder(Feeder):
         return pa.RecordBatch.from_arrays(arrays, schema=self._layout.fed)
 
 
-def pane_starts(timestamps: Integers, window: Window) -> Integers:
-    """The start of the pane of each row."""
-    shifted = timestamps - window.offset_us if window.offset_us else timestamps
-    starts = shifted // window.pane_us
-    starts *= window.pane_us
-    if window.offset_us:
-        starts += window.offset_us
-    return starts
-
-
-def last_late_pane(window: Window, lateness_us: int, watermark: int) -> int:
-    """Panes that start here or before belong to no window that can still change."""
-    return watermark - (window.size_us - 1 + lateness_us)
+def first_open_pane(node: WindowAggregate, watermark: int) -> int:
+    """Rows of panes before this one are late."""
+    if node.on_late == "own_window":
+        return NO_WATERMARK
+    return node.window.first_open(node.window.passed(watermark - node.lateness_us))

@@ -2,9 +2,10 @@
 
     W promises that no more rows with a timestamp <= W come. Window [s, e):
 
-        e-1 <= W                 it has fired (`firing` 0)
+        W < e-1                  it is open; with an early trigger it fires now and then for keys that changed
+        e-1 <= W                 it has fired on time
         W < e-1+lateness         rows that change it are collected; `settle` fires it again, once an epoch,
-                                 for the keys that changed (`firing` 1, 2, ...)
+                                 for the keys that changed
         e-1+lateness <= W        it is over; the pane that it alone still needed is dropped
 
 Rows that come before the tick are judged by the watermark before it, all others by the one after it. A window
@@ -14,27 +15,31 @@ in `tick`, before others reach its panes, and go out with all re-firings in `set
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._graph.nodes import MAIN, WindowAggregate
-from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outputs
+from headrace._runtime.aggregates.fold import Slots
+from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.rows import Rows
-from headrace._runtime.state import ShardState, Table
-from headrace._runtime.windows.arrivals import ARRIVALS, Arrivals
-from headrace._runtime.windows.panes.changes import Changes
-from headrace._runtime.windows.panes.feeder import last_late_pane
+from headrace._runtime.state import ShardState
+from headrace._runtime.windows.arrivals import Arrivals
+from headrace._runtime.windows.panes.changes import Changed, Changes
+from headrace._runtime.windows.panes.contents import Contents, with_arrivals
+from headrace._runtime.windows.panes.early import early_of
 from headrace._runtime.windows.panes.firing import Firing
-from headrace._runtime.windows.panes.layout import FIRINGS, PANES, REFIRINGS, Layout, window_tables
+from headrace._runtime.windows.panes.layout import Layout, window_tables
+from headrace._runtime.windows.panes.own import OwnWindows
+from headrace._runtime.windows.panes.reading import Piece, read_all, read_some
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["WindowOperator", "window_tables"]
 
-_ARRIVAL = "__arrival"
+Hashes = npt.NDArray[np.uint64]
 
 
 class WindowOperator(KeyedOperator):
@@ -42,115 +47,141 @@ class WindowOperator(KeyedOperator):
 
     def __init__(self, node: WindowAggregate, state: ShardState) -> None:
         # Configuration
+        self._node = node
         self._window = node.window
-        self._lateness_us = node.lateness_us
         self._layout = Layout.of(node)
-        self._firing = Firing(node, self._layout)
+        self._discards = node.accumulation == "discarding"
         # Checkpointed
-        self._state = state
+        self._contents = Contents(node.window, self._layout, state)
+        self._firing = Firing(node, self._layout, state)
+        self._early = early_of(node, self._layout, state)
         self._arrivals = Arrivals(state)
         # Of this epoch
-        self._early: list[pa.RecordBatch] | None = []
-        self._watermark = NO_WATERMARK
-        self._changes = Changes(node.window, node.lateness_us)
+        self._waiting: list[pa.RecordBatch] | None = []
+        self._moment = Moment(NO_WATERMARK, NO_WATERMARK, NO_WATERMARK, NO_WATERMARK)
+        #: Windows that end here or before have fired on time, or are over.
+        self._passed = self._over = NO_WATERMARK
+        recall = self._read if node.accumulation == "retracting" else None
+        self._changes = Changes(self._layout.keys, recall)
         self._last_firings: list[Rows] = []
+        self._own = OwnWindows(node, self._layout)
 
     def merge(self, batch: pa.RecordBatch) -> None:
         """Fold a fed batch in; before the tick it waits for it, which says by what to judge it."""
-        if self._early is not None:
-            self._early.append(batch)
+        if self._waiting is not None:
+            self._waiting.append(batch)
         elif batch.num_rows:
             if self._layout.keeps_arrival:
-                numbers = self._arrivals.count(batch.column(HASH).to_numpy())
-                batch = batch.append_column(_ARRIVAL, pa.array(numbers))
+                batch = with_arrivals(batch, self._arrivals)
             for pane, rows in _by_pane(batch, len(self._layout.keys)):
-                self._merge_pane(pane, rows)
+                self._add(pane, rows)
 
     def tick(self, moment: Moment) -> Outputs:
-        """Fire the windows that end behind `before` and not behind `watermark`, in order of their ends."""
-        before, watermark = moment.before, moment.watermark
-        early, self._early = self._early or [], None
-        self._watermark = before
-        for batch in early:
+        """Fire the windows whose end the watermark passes, in order, then those that fire early."""
+        self._moment = moment
+        waiting, self._waiting = self._waiting or [], None
+        self._judge(moment.before)
+        for batch in waiting:
             self.merge(batch)
-        self._watermark = watermark
-        panes = self._state.buckets(PANES)
-        for start in self._due(panes, before, watermark):
-            for rows in self._firing.on_time(start, self._tables(panes, start)):
-                yield MAIN, rows
+        before = self._passed
+        self._judge(moment.watermark)
         # Rows that come now are too late for these windows but may share a pane with them.
-        over = last_late_pane(self._window, self._lateness_us, watermark)
-        self._last_firings = list(self._fire_again(over))
+        self._last_firings = [
+            rows for c in self._changes.take(self._over) for rows in self._fire_again(c)
+        ]
+        for end in self._contents.ends(before, self._passed):
+            for rows in self._fire(end):
+                yield MAIN, rows
+        if self._window.cumulating:
+            self._contents.grow(self._over)
+        if self._early is not None and self._early.is_due(moment):
+            for rows in self._fire_early():
+                yield MAIN, rows
 
     def settle(self) -> Outputs:
         """Fire again what late rows changed, then drop what no window needs any more."""
         for rows in self._last_firings:
             yield MAIN, rows
-        for rows in self._fire_again(END_OF_TIME):
-            yield MAIN, rows
+        for changed in self._changes.take(END_OF_TIME):
+            for rows in self._fire_again(changed):
+                yield MAIN, rows
+        for end, piece in self._own.take():
+            yield MAIN, self._firing.own(end, piece)
         self._drop()
-        self._early, self._last_firings = [], []
+        self._waiting, self._last_firings = [], []
 
-    def _fire_again(self, until: int) -> Iterator[Rows]:
-        """Fire the changed windows that start at `until` or before."""
-        panes = self._state.buckets(PANES)
-        for start, hashes, keys in self._changes.take(until):
-            table = self._state.table(REFIRINGS, start)
-            slots, _ = table.upsert(hashes, keys)
-            firings = table.values(FIRINGS)
-            firings[slots] += 1
-            table.touch(slots)
-            yield self._firing.again(
-                start, self._tables(panes, start), hashes, keys, firings[slots]
-            )
+    def outlook(self) -> Outlook:
+        """The next end of a window with rows, or the next early firing if that comes first."""
+        fires_at, keys, due = None, 0, None
+        end = self._contents.next_end(self._passed)
+        if end is not None:
+            fires_at, keys = self._window.span(end)[1] - 1, self._contents.rows(end)
+            if self._window.time == "processing":
+                due = fires_at + 1
+        soon = None if self._early is None else self._early.next(self._moment, self._passed)
+        if soon is not None and self._early is not None:
+            time, rows = soon
+            if self._early.by_clock:
+                due = time if due is None else min(due, time)
+            elif fires_at is None or time < fires_at:
+                fires_at, keys = time, rows
+        return Outlook(fires_at, keys, due)
 
-    def _merge_pane(self, pane: int, rows: pa.RecordBatch) -> None:
-        width = len(self._layout.keys)
-        keys = rows.columns[:width]
+    def _judge(self, watermark: int) -> None:
+        self._passed = self._window.passed(watermark)
+        self._over = self._window.passed(watermark - self._node.lateness_us)
+
+    def _add(self, pane: int, rows: pa.RecordBatch) -> None:
+        if self._window.last_end(pane) <= self._over:
+            # The feeder lets such rows pass only if they get windows of their own.
+            self._own.add(pane, rows)
+            return
+        keys: Sequence[pa.Array] = rows.columns[: len(self._layout.keys)]
         hashes = rows.column(HASH).to_numpy()
-        table = self._state.table(PANES, pane)
-        slots, _ = table.upsert(hashes, keys)
-        place = width + 2
-        for fold in self._layout.folds:
-            parts: Sequence[pa.Array] = rows.columns[place : place + len(fold.parts)]
-            place += len(fold.parts)
-            if fold.members is not None:
-                members = self._state.table(fold.members.name, pane)
-                parts = fold.admit(members, hashes, keys, parts)
-            if fold.keeps_arrival:
-                parts = fold.arrive(parts, rows.column(_ARRIVAL).to_numpy())
-            fold.merge(table, slots, parts)
-        table.touch(slots)
-        self._changes.add(pane, self._watermark, hashes, keys)
+        for end in self._window.ends_of(pane, self._over, self._passed):
+            self._changes.add(end, hashes, keys)
+        self._contents.add(pane, rows, self._over)
+        if self._early is not None:
+            self._early.add(pane, self._passed, hashes, keys)
 
-    def _due(self, panes: Sequence[int], before: int, watermark: int) -> list[int]:
-        """The starts of the windows that fire now, of those that have a pane with rows."""
-        size, slide = self._window.size_us, self._window.slide_us
-        due: set[int] = set()
-        for pane in panes:
-            first = pane - size + slide
-            # The first start on the grid with start + size - 1 > before.
-            if first + size - 1 <= before:
-                first += -(-(before - (first + size - 1) + 1) // slide) * slide
-            due.update(range(first, min(pane, watermark - size + 1) + 1, slide))
-        return sorted(due)
+    def _fire(self, end: int) -> Iterator[Rows]:
+        """On time, for all keys."""
+        if self._window.cumulating:
+            self._contents.grow(min(end, self._over))
+        tables = self._contents.tables(end)
+        for piece in read_all(self._layout.folds, tables):
+            yield from self._firing.on_time(end, piece)
+        if self._discards and self._node.lateness_us:
+            for table in tables:
+                table.remove(table.live())
 
-    def _tables(self, panes: Sequence[int], start: int) -> list[Table]:
-        """Of these panes, in order, the tables of those that make up a window."""
-        end = bisect_left(panes, start + self._window.size_us)
-        own = panes[bisect_left(panes, start) : end]
-        return [self._state.table(PANES, pane) for pane in own]
+    def _fire_early(self) -> Iterator[Rows]:
+        assert self._early is not None
+        for end, hashes, keys in self._early.take(self._passed):
+            _, piece = self._read(end, hashes, keys)
+            yield from self._firing.early(end, piece)
+        self._early.clear(self._passed)
+
+    def _fire_again(self, changed: Changed) -> Iterator[Rows]:
+        """Late, for the keys that changed."""
+        if self._window.cumulating:
+            self._contents.grow(min(changed.end, self._over))
+        _, piece = self._read(changed.end, changed.hashes, changed.keys)
+        yield from self._firing.late(changed.end, piece, changed.before)
+        if self._discards:
+            for table in self._contents.tables(changed.end):
+                slots = table.find(changed.hashes, changed.keys)
+                table.remove(slots[slots >= 0])
+
+    def _read(self, end: int, hashes: Hashes, keys: Sequence[pa.Array]) -> tuple[Slots, Piece]:
+        return read_some(self._layout.folds, self._contents.tables(end), hashes, keys)
 
     def _drop(self) -> None:
-        over = last_late_pane(self._window, self._lateness_us, self._watermark)
-        for spec in self._layout.tables:
-            if spec is ARRIVALS:
-                continue
-            buckets = self._state.buckets(spec.name)
-            # A horizon that moves over nothing would be one more write an epoch.
-            if buckets and buckets[0] <= over:
-                self._state.drop_before(spec.name, over + 1)
-        if self._layout.keeps_arrival and not self._state.buckets(PANES):
+        self._contents.drop(self._over)
+        self._firing.drop(self._passed, self._over)
+        if self._early is not None:
+            self._early.drop(self._passed)
+        if self._layout.keeps_arrival and self._contents.is_empty:
             self._arrivals.forget()
 
 

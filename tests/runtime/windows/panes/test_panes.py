@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headrace import aggregates as agg
-from headrace._runtime.windows.panes import firing
+from headrace._runtime.windows.panes import firing, reading
 from headrace.testing.oracle import OracleEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
@@ -85,7 +85,7 @@ def test_results_carry_the_last_microsecond_of_their_window() -> None:
 
 @pytest.mark.parametrize("window", [Window(4, 4), Window(4, 2)], ids=["tumbling", "hopping"])
 def test_large_results_come_in_pieces(monkeypatch: pytest.MonkeyPatch, window: Window) -> None:
-    monkeypatch.setattr(firing, "EMIT_ROWS", 3)
+    monkeypatch.setattr(reading, "EMIT_ROWS", 3)
     node = window_node(window, 0, COUNT)
     rows = [(t, row(f"k{k}")) for k in range(8) for t in (1, 3)]
     epochs = [OracleEpoch(NO_WATERMARK, 0, rows), OracleEpoch(0, END_OF_TIME)]

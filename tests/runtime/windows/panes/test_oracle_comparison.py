@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from headrace import aggregates as agg
 from headrace._runtime.windows.panes import feeder
-from headrace._runtime.windows.panes import operator as panes
+from headrace._runtime.windows.panes.contents import Contents
+from headrace._runtime.windows.panes.operator import WindowOperator
 from headrace.errors import EngineError
 from headrace.testing.oracle import OracleEpoch
 from headrace.windows import Window
-from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import KeyedHarness
-from tests.runtime.windows.cases import answer, streams, window_node, windows
+from tests.runtime.windows.cases import compare, streams, window_node, windows
 
 SIMPLE = {"rows": agg.count(), "total": agg.sum("number"), "highest": agg.max("number")}
 EACH = {
@@ -39,13 +38,6 @@ EACH = {
     "stddev": agg.stddev("number", ddof=0),
     "collect": agg.collect("text"),
 }
-
-
-def compare(node: Any, epochs: list[OracleEpoch], **how: Any) -> None:
-    shards = how.pop("shards", 1)
-    rows = how.pop("batch_rows", 1_000_000)
-    found = KeyedHarness(node, shards, rows).run(epochs, **how)
-    assert_same(found, answer(node, epochs))
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,23 +82,28 @@ def test_keys_of_two_columns(epochs: list[OracleEpoch], window: Window) -> None:
     compare(window_node(window, 3, SIMPLE, keys=("at", "key")), filled, shards=2)
 
 
-def _one_early(window: Window, lateness_us: int, watermark: int) -> int:
-    return watermark - (window.size_us - 1 + lateness_us) + 1
+_FIRST_OPEN, _ENDS, _JUDGE = feeder.first_open_pane, Contents.ends, WindowOperator._judge
 
 
-def _fires_late(self: Any, panes_: Any, before: int, watermark: int) -> list[int]:
-    return _DUE(self, panes_, before, watermark - 1)
+def _late_early(node: Any, watermark: int) -> int:
+    return _FIRST_OPEN(node, watermark + 1)
 
 
-_DUE = panes.WindowOperator._due
+def _over_early(self: Any, watermark: int) -> None:
+    _JUDGE(self, watermark)
+    self._over += 1
+
+
+def _fires_late(self: Any, after: int, until: int) -> list[int]:
+    return _ENDS(self, after, until - 1)
 
 
 @pytest.mark.parametrize(
     ("where", "name", "bug"),
     [
-        (feeder, "last_late_pane", _one_early),
-        (panes, "last_late_pane", _one_early),
-        (panes.WindowOperator, "_due", _fires_late),
+        (feeder, "first_open_pane", _late_early),
+        (WindowOperator, "_judge", _over_early),
+        (Contents, "ends", _fires_late),
     ],
     ids=["late one microsecond early", "dropped one microsecond early", "fired one late"],
 )
