@@ -13,9 +13,6 @@ import pytest
 
 import headrace as hr
 from headrace._local.job import POINTS
-from headrace._runtime.operator import Outlook
-from headrace._runtime.windows.panes.layout import PANES
-from headrace._runtime.windows.panes.operator import WindowOperator
 from headrace.connectors.generator import Nexmark
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.endpoints import Enumerator, Span
@@ -130,12 +127,6 @@ def test_an_error_of_a_generator_names_its_source() -> None:
 # clocks
 
 
-def first_end(operator: Any) -> Outlook:
-    """A window operator's outlook: the end of its earliest window."""
-    panes = operator._state.buckets(PANES)
-    return Outlook(panes[0] + 10_000_000 - 1, 1) if panes else Outlook()
-
-
 def test_ingestion_time_is_the_clock_of_the_epoch_that_reads() -> None:
     source = MemorySource([row(0), row(0), cut(), row(-9999)], SCHEMA)
     env, out, late = job(source, hr.WatermarkStrategy.ingestion_time())
@@ -147,10 +138,7 @@ def test_ingestion_time_is_the_clock_of_the_epoch_that_reads() -> None:
     assert late.to_pylist() == []
 
 
-def test_a_step_that_waits_for_the_clock_fires_if_the_run_waits_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(WindowOperator, "outlook", first_end)
+def test_a_step_that_waits_for_the_clock_fires_if_the_run_waits_too() -> None:
     source = MemorySource([row(0)], SCHEMA, bounded=False)
     env, out, _ = job(source, hr.WatermarkStrategy.ingestion_time(), rows=1)
     run_local(env, step=timedelta(milliseconds=1))
