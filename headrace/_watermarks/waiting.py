@@ -1,7 +1,7 @@
 """Why has a window not fired? Pure: from what is known of time to the partition that holds a step back.
 
-A step waits for the least watermark of what feeds it; that source waits for the least of its partitions that count.
-A partition whose own watermark is below its source's does not count: it is idle or finished.
+A step waits for the source with the least watermark among those that feed it and are not idle; that source for
+the least of its partitions. A partition below its source's watermark does not count: it is idle or finished.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from headrace._watermarks.merging import watermark_of
 from headrace._watermarks.tracker import PartitionTime, Strategies, Tracker, is_idle
 from headrace.watermarks import CLOCK, END_OF_TIME, NO_WATERMARK, WatermarkStrategy
 
@@ -92,9 +93,17 @@ def instant(us: int | None) -> datetime | None:
 
 def _waiting(known: Known, uid: str, fires_at: int | None, keys: int, clock_us: int) -> Waiting:
     feeds = known.feeds.get(uid, ())
-    source = min(feeds, key=lambda feed: known.watermarks.get(feed, NO_WATERMARK), default=CLOCK)
-    mark = known.watermarks.get(source, NO_WATERMARK)
-    waiting = Waiting(uid, instant(mark), instant(fires_at), keys, source)
+    marks = {feed: known.watermarks.get(feed, NO_WATERMARK) for feed in feeds}
+    counting = [feed for feed in feeds if not _is_resting(known, feed, clock_us)]
+    source = min(counting or feeds, key=lambda feed: (marks[feed], feed), default=CLOCK)
+    mark = marks.get(source, NO_WATERMARK)
+    waiting = Waiting(
+        uid,
+        instant(watermark_of({**marks, **known.watermarks}, feeds)),
+        instant(fires_at),
+        keys,
+        source,
+    )
     strategy = known.strategies.get(source)
     parts = known.tracker.sources.get(source, {})
     holder = None if strategy is None else _holder(parts, strategy, mark, clock_us)
@@ -117,6 +126,13 @@ def _waiting(known: Known, uid: str, fires_at: int | None, keys: int, clock_us: 
         instant(needs),
         None if strategy.idleness_us is None else timedelta(microseconds=strategy.idleness_us),
     )
+
+
+def _is_resting(known: Known, source: str, clock_us: int) -> bool:
+    strategy, parts = known.strategies.get(source), known.tracker.sources.get(source, {})
+    if strategy is None or not parts:
+        return False
+    return all(is_idle(part, strategy, clock_us) for part in parts.values())
 
 
 def _holder(

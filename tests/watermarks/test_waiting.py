@@ -87,3 +87,30 @@ def test_the_step_that_fires_next_comes_first():
     outlooks = {"per-key": [20 * SECOND, 1, None], "other": [10 * SECOND, 1, None]}
     why = waiting_steps(known({"a": seen(1, 1)}, 0, outlooks=outlooks), 2 * SECOND)
     assert [step.step for step in why.steps] == ["other", "per-key"]
+
+
+def test_a_source_that_is_idle_as_a_whole_is_not_blamed():
+    rests = FOUR.with_idleness(timedelta(seconds=15))
+    time = Known(
+        Tracker({"lively": {"0": seen(30, 59)}, "silent": {"0": seen(3, 5)}}),
+        {"lively": 26 * SECOND, "silent": 3 * SECOND, "lively+silent": 26 * SECOND},
+        {"lively": rests, "silent": rests},
+        {"both": ("lively", "silent")},
+        {"both": [40 * SECOND, 1, None]},
+    )
+    (step,) = waiting_steps(time, 60 * SECOND).steps
+    assert step.source == "lively"
+    assert step.watermark == at(26)
+
+
+def test_a_source_that_woke_behind_the_others_is_blamed():
+    rests = FOUR.with_idleness(timedelta(seconds=15))
+    time = Known(
+        Tracker({"lively": {"0": seen(30, 59)}, "awake": {"0": seen(7, 58)}}),
+        {"lively": 26 * SECOND, "awake": 3 * SECOND, "awake+lively": 26 * SECOND},
+        {"lively": rests, "awake": rests},
+        {"both": ("lively", "awake")},
+        {"both": [40 * SECOND, 1, None]},
+    )
+    (step,) = waiting_steps(time, 60 * SECOND).steps
+    assert step.source == "awake"
