@@ -11,6 +11,8 @@ from headrace._runtime.windows.counts.feeder import CountFeeder
 from headrace._runtime.windows.counts.operator import CountOperator, count_tables
 from headrace._runtime.windows.panes.feeder import WindowFeeder
 from headrace._runtime.windows.panes.operator import WindowOperator, window_tables
+from headrace._runtime.windows.sessions.feeder import SessionFeeder
+from headrace._runtime.windows.sessions.operator import SessionOperator, session_tables
 from headrace.errors import EngineError
 
 __all__ = ["feeder", "keyed", "stateless", "tables"]
@@ -29,14 +31,17 @@ _STATELESS: Mapping[type[nodes.Node], Callable[[Any], StatelessOperator]] = {
 }
 _FEEDERS: Mapping[type[nodes.Node], Callable[[Any], Feeder]] = {
     nodes.CountAggregate: CountFeeder,
+    nodes.SessionAggregate: SessionFeeder,
     nodes.WindowAggregate: WindowFeeder,
 }
 _KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = {
     nodes.CountAggregate: CountOperator,
+    nodes.SessionAggregate: SessionOperator,
     nodes.WindowAggregate: WindowOperator,
 }
 _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
     nodes.CountAggregate: count_tables,
+    nodes.SessionAggregate: session_tables,
     nodes.WindowAggregate: window_tables,
 }
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from headrace._runtime.state import ShardState, TableSpec, ValueSpec
 from headrace.keys import KEY_GROUPS, key_groups
 
-__all__ = ["ARRIVALS", "Arrivals"]
+__all__ = ["ARRIVALS", "PLACE_BITS", "Arrivals"]
 
 #: The table of counters; it has one bucket.
 ARRIVALS = TableSpec(
@@ -22,7 +22,7 @@ ARRIVALS = TableSpec(
 )
 _BUCKET = 0
 #: Below these bits there is room for the place of a row in its fold.
-_PLACE_BITS = 32
+PLACE_BITS = 32
 _GROUP_SHIFT = np.uint64(57)
 
 
@@ -44,7 +44,7 @@ class Arrivals:
         table.touch(slots)
         numbers = np.zeros(KEY_GROUPS, np.int64)
         numbers[present] = batches[slots]
-        return numbers[groups] << _PLACE_BITS
+        return numbers[groups] << PLACE_BITS
 
     def forget(self) -> None:
         """No pane is left to be put in order."""
