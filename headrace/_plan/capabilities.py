@@ -57,6 +57,11 @@ OPERATIONS = (
         "aggregates folded by pane; offset, time zone, event and processing time, lateness",
     ),
     Operation(
+        "window(Session)",
+        nodes.SessionAggregate,
+        "aggregates by session; a fixed gap or one of each row, merged across epochs, lateness",
+    ),
+    Operation(
         "window(Count)",
         nodes.CountAggregate,
         "aggregates over numbers of rows, tumbling and sliding",
