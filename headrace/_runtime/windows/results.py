@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,10 @@ OWN = "own"
 
 Integers = npt.NDArray[np.int64]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_US = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+_LAST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+
 
 def result_rows(
     node: WindowStep,
@@ -37,7 +42,7 @@ def result_rows(
     count = len(values[0]) if values else len(keys[0])
     arrays = list(keys) if node.keys else []
     if node.window.timed:
-        arrays += [pa.array(_spread(starts, count)), pa.array(_spread(ends, count))]
+        arrays += [pa.array(_shown(starts, count)), pa.array(_shown(ends, count))]
     arrays.append(_repeat(panes, count))
     arrays.append(pa.array(_spread(firings, count)))
     if node.accumulation == "retracting":
@@ -47,6 +52,11 @@ def result_rows(
     fitted = [_as_type(a, field.type) for a, field in zip(arrays, node.schema, strict=True)]
     batch = pa.RecordBatch.from_arrays(fitted, schema=node.schema)
     return Rows(batch, _spread(ends, count) - 1)
+
+
+def _shown(times: Integers | int, count: int) -> Integers:
+    """Bounds of windows, where no `datetime` can hold them the nearest one that there is."""
+    return _spread(np.clip(np.asarray(times, np.int64), _FIRST_US, _LAST_US), count)
 
 
 def _spread(numbers: Integers | int, count: int) -> Integers:
