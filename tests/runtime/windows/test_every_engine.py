@@ -31,7 +31,13 @@ from tests.runtime.windows.cases import (
     streams,
     windows,
 )
-from tests.runtime.windows.trigger_cases import Ladder, any_evictor, any_trigger, early_late
+from tests.runtime.windows.trigger_cases import (
+    Ladder,
+    any_evictor,
+    any_trigger,
+    by_time,
+    early_late,
+)
 
 AGGREGATES = {
     "rows": agg.count(),
@@ -70,6 +76,21 @@ def test_aligned_early_and_late(
 ) -> None:
     node = node_of(window, lateness_us=lateness_us, accumulation=accumulation, trigger=trigger)
     compare(node, epochs, **how)
+
+
+@MANY
+@given(streams(), aligned, lateness, accumulations, st.none() | by_time(), policies, disturbances())
+def test_aligned_by_time(
+    epochs: Any,
+    window: Any,
+    lateness_us: int,
+    accumulation: Any,
+    trigger: Any,
+    on_late: Any,
+    how: Any,
+) -> None:
+    said = {"accumulation": accumulation, "trigger": trigger, "on_late": on_late}
+    compare(node_of(window, lateness_us=lateness_us, **said), epochs, **how)
 
 
 @MANY

@@ -80,6 +80,15 @@ def early_late(draw: st.DrawFn) -> Trigger:
     return made.late(**draw(st.sampled_from(parts)))
 
 
+@st.composite
+def by_time(draw: st.DrawFn) -> Trigger:
+    """Early firings at multiples of a time, late ones too or once an epoch: what needs no look at each row."""
+    made = triggers.early(every=draw(_often), time=draw(_times))
+    if draw(st.booleans()):
+        return made
+    return made.late(every=draw(_often))
+
+
 leaves: st.SearchStrategy[Trigger] = st.one_of(
     st.builds(triggers.event_time),
     st.builds(triggers.count, _few),
