@@ -73,6 +73,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keys", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--rows", type=int, help="the same number of rows for all numbers of keys")
     parser.add_argument("--only", nargs="+", default=[], help="kinds of windows, runs, or both")
+    parser.add_argument("--growth-rows", type=int, default=400_000, help="rows of their epochs")
     parser.add_argument("--cores", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=int, default=180, help="seconds that a contender may take")
     parser.add_argument("--discard", action="store_true", help="Headrace forgets its results too")
@@ -115,7 +116,9 @@ def _run(
         results = [] if sink in ("files", "discard") else [sink]
         script = "contenders/flink_windows.py"
         return measure(script, arguments + results, python=flink, limit_s=options.limit)
-    words = [sink, "steady"] if run == GROWTH else [sink]
+    words = [sink]
+    if run == GROWTH:
+        arguments[1], words = options.growth_rows, [sink, "steady"]
     return measure("contenders/headrace_windows.py", arguments + words, limit_s=options.limit)
 
 
@@ -124,7 +127,7 @@ def _line(kind: str, keys: int, rows: int, costs: dict[str, float], first: float
     cells = [
         kind,
         f"{keys:,}",
-        f"{rows:,}",
+        f"{rows:,}" if ours or theirs else "",
         f"{1e6 / ours:,.0f}" if ours else "",
         f"{1e6 / theirs:,.0f}" if theirs else "",
         f"{theirs / ours:.1f}x" if ours and theirs else "",

@@ -5,7 +5,7 @@
 The clock runs from the end of epoch 0, when Spark and its workers are up, until the job has ended; the rows of epoch 0
 are not counted. Results are written to Parquet files exactly once, or discarded as Flink's are; with a directory
 they stay there to be compared. `hot` gives every second row to one key (see skew.py). `steady` never ends its input and measures
-epochs of the same size in mid-stream, when every key is live and as many windows go as come.
+epochs of ROWS rows in mid-stream, when every key is live and as many windows go as come.
 """
 
 import json
@@ -34,7 +34,6 @@ FIRST_MS = 1_767_225_600_000
 SECOND = timedelta(seconds=1)
 #: The key that half of all rows have, if one has.
 HOT = -1
-STEADY_EPOCH_ROWS = 400_000
 STEADY_EPOCHS = 10
 
 #: Made when asked for, so that a kind that is missing stops nobody else.
@@ -58,8 +57,9 @@ def main(kind: str, numbers: list[int], sink: str, words: list[str]) -> None:
     events = _maker(kind, keys=numbers[1], event_rate=numbers[2], hot="hot" in words)
     source = generator.Function(EVENTS, events, rows=None if steady else numbers[0])
     try:
-        job = _pipeline(kind, source, home, out, numbers[3], steady=steady).start()
-        found = _steady(job, event_rate=numbers[2]) if steady else _to_the_end(job)
+        epochs = hr.Epochs(rows=numbers[0] if steady else None)
+        job = _pipeline(kind, source, home, out, numbers[3], epochs).start()
+        found = _steady(job, numbers[0], event_rate=numbers[2]) if steady else _to_the_end(job)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     if job.summary.late or job.summary.dead:
@@ -74,9 +74,9 @@ def _to_the_end(job: hr.JobHandle) -> dict[str, float]:
     return {"rows": job.summary.rows - before, "seconds": time.monotonic() - began}
 
 
-def _steady(job: hr.JobHandle, event_rate: int) -> dict[str, float]:
+def _steady(job: hr.JobHandle, epoch_rows: int, event_rate: int) -> dict[str, float]:
     # Windows are full, and as many go as come, when their size, the delay and an epoch or two have passed.
-    first = max(10, 12 * event_rate // STEADY_EPOCH_ROWS + 3)
+    first = max(10, 12 * event_rate // epoch_rows + 3)
     job.await_epoch(first)
     began, before = time.monotonic(), job.summary.rows
     job.await_epoch(first + STEADY_EPOCHS)
@@ -91,15 +91,14 @@ def _pipeline(
     home: Path,
     out: Path | None,
     cores: int,
-    *,
-    steady: bool,
+    epochs: hr.Epochs,
 ) -> hr.Environment:
     env = hr.Environment(
         "benchmark",
         checkpoint=home / "checkpoint",
         shards=cores,
         master=f"local[{cores}]",
-        epochs=hr.Epochs(rows=STEADY_EPOCH_ROWS if steady else None),
+        epochs=epochs,
     )
     strategy = hr.WatermarkStrategy.bounded_out_of_orderness(SECOND).with_timestamps("ts")
     events = env.from_source(source, watermarks=strategy, uid="events")
