@@ -66,6 +66,11 @@ OPERATIONS = (
         nodes.CountAggregate,
         "aggregates over numbers of rows, tumbling and sliding",
     ),
+    Operation(
+        "window(...) with any trigger, evictor, function",
+        nodes.WindowProcess,
+        "row by row: all windows, global and user-written too; process, process_batches, retracting",
+    ),
     Operation("sink_to", nodes.WriteSink, "staged per epoch, then published"),
 )
 

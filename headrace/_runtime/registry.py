@@ -11,6 +11,9 @@ from headrace._runtime.windows.counts.feeder import CountFeeder
 from headrace._runtime.windows.counts.operator import CountOperator, count_tables
 from headrace._runtime.windows.panes.feeder import WindowFeeder
 from headrace._runtime.windows.panes.operator import WindowOperator, window_tables
+from headrace._runtime.windows.rows.feeder import RowsFeeder
+from headrace._runtime.windows.rows.layout import rows_tables
+from headrace._runtime.windows.rows.operator import RowsOperator
 from headrace._runtime.windows.sessions.feeder import SessionFeeder
 from headrace._runtime.windows.sessions.operator import SessionOperator, session_tables
 from headrace.errors import EngineError
@@ -33,16 +36,19 @@ _FEEDERS: Mapping[type[nodes.Node], Callable[[Any], Feeder]] = {
     nodes.CountAggregate: CountFeeder,
     nodes.SessionAggregate: SessionFeeder,
     nodes.WindowAggregate: WindowFeeder,
+    nodes.WindowProcess: RowsFeeder,
 }
 _KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = {
     nodes.CountAggregate: CountOperator,
     nodes.SessionAggregate: SessionOperator,
     nodes.WindowAggregate: WindowOperator,
+    nodes.WindowProcess: RowsOperator,
 }
 _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
     nodes.CountAggregate: count_tables,
     nodes.SessionAggregate: session_tables,
     nodes.WindowAggregate: window_tables,
+    nodes.WindowProcess: rows_tables,
 }
 
 

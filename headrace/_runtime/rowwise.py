@@ -24,7 +24,7 @@ from headrace._runtime.usercode import calling, place
 from headrace.errors import UserCodeError
 
 __all__ = ["FilterBy", "FilterRows", "FlatMapRows", "KeyByFunction", "MapBatches"]
-__all__ += ["MapRows", "Select", "Union"]
+__all__ += ["MapRows", "Select", "Union", "as_declared"]
 
 
 class MapRows(StatelessOperator):
@@ -114,7 +114,7 @@ class MapBatches(StatelessOperator):
 
     def process(self, rows: Rows) -> Outputs:
         with calling(self._node.uid, rows):
-            batch = _as_declared(self._node.function(rows.batch), self._node.schema)
+            batch = as_declared(self._node.function(rows.batch), self._node.schema)
         if batch.num_rows == len(rows):
             yield MAIN, rows.with_batch(batch)
         elif batch.num_rows:
@@ -187,7 +187,7 @@ def _complaint(uid: str, rows: Rows, parents: npt.NDArray[np.int64] | None = Non
     return wrong
 
 
-def _as_declared(result: Any, schema: pa.Schema) -> pa.RecordBatch:
+def as_declared(result: Any, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with its columns in the declared order."""
     if isinstance(result, pa.Table):
         result = pa.RecordBatch.from_arrays(

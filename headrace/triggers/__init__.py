@@ -5,7 +5,7 @@ count(n)          every n rows                   continuous_event_time(every)  a
 any_of, all_of, after_each, repeatedly, purging, a.or_finally(b)               triggers made of triggers
 """
 
-from headrace.triggers.composed import after_each, all_of, any_of, purging, repeatedly
+from headrace.triggers.composed import after_each, all_of, any_of, or_finally, purging, repeatedly
 from headrace.triggers.counted import count, never
 from headrace.triggers.early_late import EarlyLate, early
 from headrace.triggers.timed import (
@@ -32,6 +32,7 @@ __all__ = [
     "end_of_input",
     "event_time",
     "never",
+    "or_finally",
     "processing_time",
     "purging",
     "repeatedly",

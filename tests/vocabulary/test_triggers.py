@@ -80,7 +80,7 @@ def test_a_composition_can_merge_if_all_its_parts_can() -> None:
         (lambda: triggers.count(True), "not True"),
         (lambda: triggers.continuous_event_time(timedelta(0)), "longer than zero"),
         (lambda: triggers.continuous_processing_time(5), "must be a datetime.timedelta"),
-        (lambda: triggers.early(), "every=timedelta"),
+        (triggers.early, "every=timedelta"),
         (lambda: triggers.early(every=SECOND, count=1), "one of them"),
         (lambda: triggers.early(every=SECOND, time="wall"), 'choose "event" or "processing"'),
         (lambda: triggers.early(count=1).late(), "one of them"),
