@@ -75,7 +75,7 @@ class SessionOperator(KeyedOperator):
         self._step = 0 if before == NO_WATERMARK else moment.watermark - before
         yield from self._absorb(before)
         now = _instant(self._watermark)
-        due = self._due.take(now, self._step)
+        due = self._due.take(_instant(before), now)
         if not due.size:
             return
         held = self._sessions.held_by(due)
@@ -98,7 +98,7 @@ class SessionOperator(KeyedOperator):
 
     def outlook(self) -> Outlook:
         """The next time at which it looks at keys: nothing fires before."""
-        next_slice = self._due.next()
+        next_slice = self._due.next(_instant(self._watermark))
         if next_slice is None:
             return Outlook()
         at, keys = next_slice
@@ -110,8 +110,9 @@ class SessionOperator(KeyedOperator):
             return
         runs = Runs.of(self._layout, batches)
         done = self._absorber.absorb(runs, watermark, self._step)
-        kept = self._waiting[~np.isin(self._waiting, done.changed)]
-        self._waiting = np.concatenate([kept, done.waiting])
+        if self._waiting.size:
+            self._waiting = self._waiting[~np.isin(self._waiting, done.changed)]
+        self._waiting = np.concatenate([self._waiting, done.waiting])
         if not done.late.any():
             return
         if self._layout.late is None:
@@ -127,9 +128,10 @@ class SessionOperator(KeyedOperator):
     def _close(self, held: Held, ends: Integers, now: int) -> None:
         """Sessions that are over leave; if rows before the tick changed one behind its end, it fires once more."""
         over = ends + self._lateness_us <= now
-        lasting = np.isin(self._waiting, held.slots[over])
-        self._last_firings = list(self._firing.again(self._waiting[lasting]))
-        self._waiting = self._waiting[~lasting]
+        if self._waiting.size:
+            last = np.isin(self._waiting, held.slots[over])
+            self._last_firings = list(self._firing.again(self._waiting[last]))
+            self._waiting = self._waiting[~last]
         self._sessions.close(held, over)
         at = np.where(ends > now, ends, ends + self._lateness_us)
         nexts = np.full(len(held.heads), END_OF_TIME)
