@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from headrace import aggregates as agg
+from headrace._graph.nodes import WindowAggregate
 from headrace._runtime.windows.panes import firing, reading
+from headrace._runtime.windows.panes.feeder import WindowFeeder
 from headrace.testing.oracle import OracleEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
 from tests.runtime.contract import assert_same, kept_rows
-from tests.runtime.keyed_harness import KeyedHarness
-from tests.runtime.windows.cases import answer, row, window_node
+from tests.runtime.keyed_harness import KeyedHarness, timed_rows
+from tests.runtime.windows.cases import SCHEMA, answer, row, step_node, window_node
 
 COUNT = {"rows": agg.count()}
 FIRST = OracleEpoch(NO_WATERMARK, NO_WATERMARK, [(1, row("a")), (2, row("b")), (5, row("a"))])
@@ -90,3 +92,33 @@ def test_large_results_come_in_pieces(monkeypatch: pytest.MonkeyPatch, window: W
     rows = [(t, row(f"k{k}")) for k in range(8) for t in (1, 3)]
     epochs = [OracleEpoch(NO_WATERMARK, 0, rows), OracleEpoch(0, END_OF_TIME)]
     assert_same(KeyedHarness(node).run(epochs), answer(node, epochs))
+
+
+def test_late_rows_in_windows_of_their_own_touch_no_state() -> None:
+    node = step_node(WindowAggregate, Window(4, 2), COUNT, on_late="own_window")
+    harness = KeyedHarness(node)
+    harness.run([OracleEpoch(NO_WATERMARK, 20)])
+    rows = [(5, row("a")), (6, row("a")), (5, row("b")), (30, row("a"))]
+    results = harness.run([OracleEpoch(20, 20, rows[:3])])["main"]
+    assert {r["pane"] for r in results} == {"own"}
+    assert firings(results) == [
+        ("a", 2, 0, 1), ("a", 4, 0, 2), ("a", 6, 0, 1), ("b", 2, 0, 1), ("b", 4, 0, 1),
+    ]  # fmt: skip
+    assert harness.stores[0].manifest() is None
+    # Another epoch has windows of its own, and rows in time are no part of them.
+    results = harness.run([OracleEpoch(20, 20, rows[:1] + rows[3:])])["main"]
+    assert firings(results) == [("a", 2, 0, 1), ("a", 4, 0, 1)]
+
+
+def test_windows_without_keys_cross_the_shuffle_as_one_row_a_task() -> None:
+    node = step_node(WindowAggregate, Window(4, 4), COUNT, keys=())
+    feeder = WindowFeeder(node)
+    assert not list(feeder.feed(timed_rows(SCHEMA, [(1, row("a")), (2, row(None))]), NO_WATERMARK))
+    (batch,) = feeder.flush()
+    assert batch.num_rows == 1
+    epochs = [OracleEpoch(NO_WATERMARK, 0, [(t, row(None)) for t in range(8)])]
+    results = KeyedHarness(node, 3, batch_rows=2).run([*epochs, OracleEpoch(0, END_OF_TIME)])[
+        "main"
+    ]
+    assert [r["rows"] for r in results] == [4, 4]
+    assert list(results[0]) == ["window_start", "window_end", "pane", "firing", "rows"]
