@@ -3,9 +3,9 @@
     python benchmarks/skew.py
 
 Count and sum per key in tumbling windows of 10 s and in sessions with a gap of 3 s; 100,000 keys. When a key is heavy,
-every second row is its own and the others are spread over the same keys as before, so that live keys and results stay the
-same: windows have ten or five rows of each key, sessions (see windows.py for how keys come and go) about ten or
-five. The session of the heavy key lasts as long as the job. Runs alternate, each in a process of its own, and the median
+every second row is its own and the others are spread over the same keys as before, so that live keys and results stay
+the same, or within a tenth for sessions: windows have ten or five rows of each key, sessions (see windows.py for how keys
+come and go) about nine or five. The session of the heavy key lasts as long as the job. Runs alternate, each in a process of its own, and the median
 of a few is compared. Unless rows were folded before the shuffle, the shard of the heavy key would do three times
 the work of the other.
 """

@@ -1,8 +1,8 @@
 """Headrace and Flink 2.3 side by side in every kind of window: one command, one table in Markdown.
 
-    python benchmarks/windows.py                          about 12 minutes on 2 cores
+    python benchmarks/windows.py                          everything; the last line says how long it took
     python benchmarks/windows.py --only hopping session   some kinds; `headrace`, `flink`, `growth` pick runs
-    python benchmarks/windows.py --check                  are the answers right? 2 minutes, nothing is measured
+    python benchmarks/windows.py --check                  are the answers right? nothing is measured
 
 Both count and sum per key, on as many cores, one after the other, each in a process of its own and on the same rows.
 Flink is SQL (HOP, SESSION, CUMULATE, OVER) with state on the heap and a checkpoint every second; for count windows, which SQL
@@ -18,9 +18,9 @@ A key has a row every 2 s of event time, however many keys there are: results pe
 compare what a row costs Headrace in mid-stream, in 10 epochs of 400,000 rows when every key is live and as many windows
 go as come; a cost that grows would come from keys that merely exist.
 
-For sessions keys come and go. Half of them are at work at any time, with a row every second, never more than 2 s apart;
-after 5 s at work a key is silent for 5 s, longer than the gap, so its session ends and fires while others go on. That is about 5
-rows a session, ends spread evenly over time, and 3 of 4 keys in an open session.
+For sessions keys come and go. Half of them are at work at any time, with a row about every second and never more than 1.25 s
+apart; after 5 s at work a key is silent for 5 to 6 s, longer than the gap, so its session ends and fires while others go on.
+That is 4 to 5 rows a session, ends spread evenly over time, and 7 of 10 keys in an open session.
 """
 
 import argparse
