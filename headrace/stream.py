@@ -33,7 +33,7 @@ from headrace.schema import (
     return_type,
 )
 from headrace.watermarks import WatermarkStrategy
-from headrace.windows import Assigner, Count
+from headrace.windows import Assigner, Count, Session
 
 if TYPE_CHECKING:
     from headrace.windowed import WindowedStream
@@ -312,7 +312,22 @@ def _windowed(
         )
     if window.time == "event" and window.needs_event_time:
         require_event_time(graph.nodes, port, verb)
+    if isinstance(window, Session):
+        _require_gap(window, graph.schema(port))
     return WindowedStream(graph, port, keys, window)
+
+
+def _require_gap(session: Session, schema: pa.Schema) -> None:
+    gap = session.gap
+    if callable(gap):
+        check_row_function(gap, "Session.dynamic", schema)
+    elif gap is not None:
+        kind = result_type(col(gap) if isinstance(gap, str) else gap, schema)
+        if not pa.types.is_duration(kind):
+            raise SchemaError(
+                f"The gap of a session must be a duration (timedelta), but {gap!r} is {kind}; make one with"
+                " a function: Session.dynamic(lambda row: timedelta(seconds=row.seconds))."
+            )
 
 
 def _require_bool(kind: pa.DataType | None, what: str) -> None:

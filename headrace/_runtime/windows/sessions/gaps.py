@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 
-from headrace._graph.nodes import SessionAggregate
+from headrace._graph.nodes import WindowStep
 from headrace._runtime.columns import row_objects
 from headrace._runtime.expressions import evaluate
 from headrace._runtime.rows import Rows
@@ -17,8 +17,8 @@ from headrace._runtime.usercode import calling
 from headrace._runtime.windows.entry import dead_letters, timestamps_of
 from headrace._runtime.windows.sessions.intervals import Integers, Mask
 from headrace._runtime.windows.sessions.layout import LONGEST_US
-from headrace.errors import SchemaError
 from headrace.expressions import Expression, col
+from headrace.windows import Session
 
 __all__ = ["split_ends"]
 
@@ -27,12 +27,13 @@ _UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _NS_PER_US = 1_000
 
 
-def split_ends(rows: Rows, node: SessionAggregate) -> tuple[Rows, Integers, Rows | None]:
+def split_ends(rows: Rows, node: WindowStep) -> tuple[Rows, Integers, Rows | None]:
     """The rows that have a gap, where their intervals end, and the others as dead letters."""
-    fixed = node.window.gap_us
-    if fixed is not None:
-        return rows, timestamps_of(rows, node) + min(fixed, LONGEST_US), None
-    gaps, missing = _gaps(rows, node)
+    session = node.window
+    assert isinstance(session, Session)
+    if session.gap_us is not None:
+        return rows, timestamps_of(rows, node) + min(session.gap_us, LONGEST_US), None
+    gaps, missing = _gaps(rows, node.uid, session)
     good = gaps > 0
     if good.all():
         return rows, timestamps_of(rows, node) + gaps, None
@@ -45,25 +46,18 @@ def split_ends(rows: Rows, node: SessionAggregate) -> tuple[Rows, Integers, Rows
     return kept, timestamps_of(kept, node) + gaps[good], letters
 
 
-def _gaps(rows: Rows, node: SessionAggregate) -> tuple[Integers, Mask]:
+def _gaps(rows: Rows, uid: str, session: Session) -> tuple[Integers, Mask]:
     """Microseconds, 0 where there are none; and where there are none."""
-    gap: Any = node.window.gap
+    gap: Any = session.gap
     if not isinstance(gap, str | Expression):
-        return _called(rows, node)
-    with calling(node.uid, rows):
-        column = evaluate(col(gap) if isinstance(gap, str) else gap, rows.batch)
-    if not pt.is_duration(column.type):
-        raise SchemaError(
-            f"The gap of session '{node.uid}' must be a duration (timedelta), but it is {column.type};"
-            " make it one with a function: Session.dynamic(lambda row: timedelta(seconds=row.gap))."
-        )
-    return _microseconds(column)
+        return _called(rows, uid, gap)
+    with calling(uid, rows):
+        return _microseconds(evaluate(col(gap) if isinstance(gap, str) else gap, rows.batch))
 
 
-def _called(rows: Rows, node: SessionAggregate) -> tuple[Integers, Mask]:
-    function: Any = node.window.gap
+def _called(rows: Rows, uid: str, function: Callable[[Any], Any]) -> tuple[Integers, Mask]:
     found: list[int | None] = []
-    with calling(node.uid, rows, lambda: len(found)):
+    with calling(uid, rows, lambda: len(found)):
         for row in row_objects(rows.batch):
             gap = function(row)
             if gap is not None and not isinstance(gap, timedelta):
