@@ -62,6 +62,11 @@ OPERATIONS = (
         "aggregates by session; a fixed gap or one of each row, merged across epochs, lateness",
     ),
     Operation(
+        "window(LookBack)",
+        nodes.LookBackAggregate,
+        "each row beside aggregates over the rows of its key shortly before it",
+    ),
+    Operation(
         "window(Count)",
         nodes.CountAggregate,
         "aggregates over numbers of rows, tumbling and sliding",

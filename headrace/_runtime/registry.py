@@ -9,6 +9,8 @@ from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
 from headrace._runtime.state import ShardState, TableSpec
 from headrace._runtime.windows.counts.feeder import CountFeeder
 from headrace._runtime.windows.counts.operator import CountOperator, count_tables
+from headrace._runtime.windows.lookback.feeder import LookBackFeeder
+from headrace._runtime.windows.lookback.operator import LookBackOperator, look_back_tables
 from headrace._runtime.windows.panes.feeder import WindowFeeder
 from headrace._runtime.windows.panes.operator import WindowOperator, window_tables
 from headrace._runtime.windows.rows.feeder import RowsFeeder
@@ -35,18 +37,21 @@ _STATELESS: Mapping[type[nodes.Node], Callable[[Any], StatelessOperator]] = {
 _FEEDERS: Mapping[type[nodes.Node], Callable[[Any], Feeder]] = {
     nodes.CountAggregate: CountFeeder,
     nodes.SessionAggregate: SessionFeeder,
+    nodes.LookBackAggregate: LookBackFeeder,
     nodes.WindowAggregate: WindowFeeder,
     nodes.WindowProcess: RowsFeeder,
 }
 _KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = {
     nodes.CountAggregate: CountOperator,
     nodes.SessionAggregate: SessionOperator,
+    nodes.LookBackAggregate: LookBackOperator,
     nodes.WindowAggregate: WindowOperator,
     nodes.WindowProcess: RowsOperator,
 }
 _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
     nodes.CountAggregate: count_tables,
     nodes.SessionAggregate: session_tables,
+    nodes.LookBackAggregate: look_back_tables,
     nodes.WindowAggregate: window_tables,
     nodes.WindowProcess: rows_tables,
 }
