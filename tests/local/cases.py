@@ -2,7 +2,8 @@
 
 A `Case` is a whole job as data: streams with disorder, nulls and cuts, the steps before a window, the window,
 perhaps a second one behind it, and how the job is run. `build` makes the pipeline, `expected` computes what
-must come out, row by row in plain Python and with `WindowOracle`, given the cuts and watermarks that were used.
+must come out, row by row in plain Python and with the oracles of its steps, given the cuts and watermarks that
+were used.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import headrace as hr
+from headrace._graph.nodes import WindowStep
 from headrace.aggregates import Aggregate
 from headrace.connectors.memory import MemorySink, MemorySource
-from headrace.testing import LocalEpoch, OracleEpoch, WindowOracle
+from headrace.testing import LocalEpoch, OracleEpoch
+from headrace.testing.oracle import oracle_of
 from headrace.watermarks import CLOCK
-from headrace.windows import Window
+from headrace.windows import Assigner
+from tests.local.choices import TRIGGERS, WINDOWS
 
 __all__ = ["AGGREGATES", "STEPS", "Case", "build", "expected", "found", "row"]
 
@@ -60,6 +64,12 @@ class Case:
     bounds: tuple[int, ...] = (0, 0)
     steps: tuple[str, ...] = ()
     key: str = "column"
+    #: Which of `WINDOWS` the first one is, in which time, and what is said of it.
+    kind: str = "hopping"
+    time: Any = "event"
+    trigger: str = ""
+    accumulation: str = "accumulating"
+    on_late: Any = "side_output"
     size: int = 10
     slide: int = 10
     offset: int = 0
@@ -75,10 +85,10 @@ class Case:
     crashes: tuple[tuple[int, str], ...] = ()
 
     @property
-    def window(self) -> Window:
+    def window(self) -> Assigner:
         """The first window."""
-        seconds = [timedelta(seconds=n) for n in (self.size, self.slide, self.offset)]
-        return hr.windows.Hopping(seconds[0], seconds[1], offset=seconds[2])
+        size, slide, offset = (timedelta(seconds=n) for n in (self.size, self.slide, self.offset))
+        return WINDOWS[self.kind](size, slide, offset, self.time)
 
 
 def row(
@@ -112,25 +122,31 @@ def build(case: Case, **settings: Any) -> tuple[hr.Environment, dict[str, Memory
     for step in case.steps:
         stream = STEPS[step][0](stream)
     keyed = stream.key_by("key") if case.key == "column" else _by_function(stream)
-    result = (
-        keyed.window(case.window)
-        .allowed_lateness(timedelta(seconds=case.lateness))
-        .aggregate(uid="first", **{name: AGGREGATES[name] for name in case.aggregates})
+    result = _said(keyed.window(case.window), case).aggregate(
+        uid="first", **{name: AGGREGATES[name] for name in case.aggregates}
     )
     collect(result, "results")
-    collect(result.late, "late")
     collect(result.errors, "errors")
+    if case.on_late == "side_output":
+        collect(result.late, "late")
     if case.second:
-        key = "key"
         again = (
-            result.key_by(key)
+            result.key_by("key")
             .window(hr.windows.Tumbling(timedelta(seconds=case.second)))
             .allowed_lateness(timedelta(seconds=case.second_lateness))
-            .aggregate(uid="second", firings=hr.count(), last=hr.max("firing"))
+            .aggregate(uid="second", firings=hr.count(), last=hr.sum("firing"))
         )
         collect(again, "second-results")
         collect(again.late, "second-late")
     return env, sinks
+
+
+def _said(window: Any, case: Case) -> Any:
+    if case.window.timed:
+        window = window.allowed_lateness(timedelta(seconds=case.lateness)).on_late(case.on_late)
+    if case.trigger:
+        window = window.trigger(TRIGGERS[case.trigger]())
+    return getattr(window, case.accumulation)()
 
 
 def found(sinks: Mapping[str, MemorySink]) -> Answer:
@@ -140,44 +156,49 @@ def found(sinks: Mapping[str, MemorySink]) -> Answer:
 
 def expected(case: Case, epochs: Sequence[LocalEpoch]) -> Answer:
     """What must come out, given these epochs."""
-    answer: dict[str, list[Row]] = {}
-    first, second = _oracles(case)
-    for number in range(len(case.streams)):
-        answer[f"dead-{number}"] = []
+    answer: dict[str, list[Row]] = {f"dead-{number}": [] for number in range(len(case.streams))}
+    steps = {n.uid: n for n in build(case)[0].graph.nodes if isinstance(n, WindowStep)}
+    first = oracle_of(steps["first"])
     onward: list[OracleEpoch] = []
     results: list[Row] = []
     late: list[Row] = []
     for epoch in epochs:
-        before, watermark = _least(epoch.before), _least(epoch.watermarks)
         rows, dead = _read(case, epoch)
         for uid, letters in dead.items():
             answer[uid] += letters
-        taken = OracleEpoch(before, watermark, [(_us(r["at"]), r) for r in _steps(case, rows)])
-        said = first.epoch(taken)
+        told = _told(case, epoch)
+        said = first.epoch(told._replace(rows=_timed(case, epoch, _steps(case, rows))))
         results += said.ticked + said.settled
         late += said.late
-        early, again = (
-            [(_us(r["window_end"]) - 1, r) for r in rows] for rows in (said.ticked, said.settled)
-        )
-        onward.append(OracleEpoch(before, watermark, again, early))
-    answer |= {"results": results, "late": late, "errors": [_letter(r) for r in first.errors]}
+        if case.second:
+            early, again = (
+                [(_us(r["window_end"]) - 1, r) for r in rows]
+                for rows in (said.ticked, said.settled)
+            )
+            onward.append(told._replace(rows=again, early=early))
+    answer |= {"results": results, "errors": [_letter(r) for r in first.errors]}
+    if case.on_late == "side_output":
+        answer["late"] = late
     if case.second:
-        answer["second-results"], answer["second-late"] = second.run(onward)
+        answer["second-results"], answer["second-late"] = oracle_of(steps["second"]).run(onward)
     return {uid: _bag(rows, uid) for uid, rows in answer.items()}
 
 
-def _least(vector: Mapping[str, int]) -> int:
-    return min(mark for uid, mark in vector.items() if uid != CLOCK)
-
-
-def _oracles(case: Case) -> tuple[WindowOracle, WindowOracle]:
-    chosen = [(name, AGGREGATES[name]) for name in case.aggregates]
-    second = hr.windows.Tumbling(timedelta(seconds=case.second or 1))
-    counted = [("firings", hr.count()), ("last", hr.max("firing"))]
-    return (
-        WindowOracle(case.window, case.lateness * 1_000_000, ("key",), chosen),
-        WindowOracle(second, case.second_lateness * 1_000_000, ("key",), counted),
+def _told(case: Case, epoch: LocalEpoch) -> OracleEpoch:
+    """The times of an epoch, as the first window is told them."""
+    sources = [f"source-{number}" for number in range(len(case.streams))]
+    feeds = [CLOCK] if case.time == "processing" else sources
+    return OracleEpoch(
+        min(epoch.before[feed] for feed in feeds),
+        min(epoch.watermarks[feed] for feed in feeds),
+        clock_before=epoch.clock_before_us,
+        clock=epoch.clock_us,
     )
+
+
+def _timed(case: Case, epoch: LocalEpoch, rows: Iterable[Row]) -> list[tuple[int, Row]]:
+    by_clock = case.time == "processing"
+    return [(epoch.clock_us if by_clock else _us(r["at"]), r) for r in rows]
 
 
 def _read(case: Case, epoch: LocalEpoch) -> tuple[list[Row], dict[str, list[Row]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,9 @@ from hypothesis import strategies as st
 from headrace._local.job import POINTS
 from headrace.testing import cut, fail, run_local
 from tests.local.cases import AGGREGATES, STEPS, Case, build, expected, found, row
+from tests.local.choices import IN_ORDER, TRIGGERS, UNTIMED, WINDOWS
+
+ACCUMULATIONS = ["accumulating", "accumulating", "discarding", "retracting"]
 
 #: A case that fails is printed as it is: to shrink a whole job takes longer than to read it.
 MODERATE = settings(
@@ -90,6 +94,28 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
+@st.composite
+def other_windows(draw: st.DrawFn) -> Case:
+    """The same jobs with windows of every kind, in both times, with triggers and policies."""
+    kind = draw(st.sampled_from(sorted(WINDOWS)))
+    plain = kind in ("look_back", "count", "sliding")
+    trigger = "" if plain else draw(st.sampled_from(["", "", *TRIGGERS]))
+    accumulation = "accumulating" if plain else draw(st.sampled_from(ACCUMULATIONS))
+    case = draw(cases())
+    changed: dict[str, Any] = {
+        "kind": kind,
+        "time": draw(st.sampled_from(["event", "event", "processing"])),
+        "trigger": trigger,
+        "accumulation": accumulation,
+        "on_late": draw(st.sampled_from(["side_output", "own_window", "drop"])),
+    }
+    if kind in UNTIMED:
+        changed |= {"second": 0, "on_late": "side_output"}
+    if {kind, trigger} & set(IN_ORDER):
+        changed |= {"streams": (case.streams[0][:1],), "tasks": 1}
+    return replace(case, **changed)
+
+
 def disagreement(case: Case) -> str | None:
     """Which sink differs from the reference, and how."""
     env, sinks = build(case)
@@ -112,6 +138,12 @@ def disagreement(case: Case) -> str | None:
 @MODERATE
 @given(cases())
 def test_any_pipeline_agrees_with_the_reference(case: Case) -> None:
+    assert disagreement(case) is None
+
+
+@MODERATE
+@given(other_windows())
+def test_any_window_agrees_with_the_reference(case: Case) -> None:
     assert disagreement(case) is None
 
 
