@@ -18,6 +18,7 @@ from headrace._runtime.operator import Moment
 from headrace._runtime.state import MemoryArrays, ShardState, Table, TableSpec
 from headrace._runtime.windows.panes.contents import drop_before
 from headrace._runtime.windows.panes.layout import DIRTY, PANES, Layout, early_every
+from headrace._runtime.windows.panes.reading import pieces
 from headrace.triggers import EarlyLate
 
 __all__ = ["Early", "early_of"]
@@ -53,15 +54,15 @@ class Early:
         return self._next(moment.watermark) - self._every_us > moment.before
 
     def take(self, passed: int) -> Iterator[tuple[int, Hashes, list[pa.Array]]]:
-        """(end, distinct keys) of every open window that changed, in order of their ends."""
+        """(end, some distinct keys) of every open window that changed, in order of their ends."""
         panes: dict[int, list[int]] = {}
         for pane in self._state.buckets(self._table):
             for end in self._window.ends_of(pane, passed, self._window.last_end(pane)):
                 panes.setdefault(end, []).append(pane)
         for end in sorted(panes):
             table = self._union([self._state.table(self._table, pane) for pane in panes[end]])
-            live = table.live()
-            yield end, table.hashes(live), table.keys(live)
+            for slots in pieces(table.live()):
+                yield end, table.hashes(slots), table.keys(slots)
 
     def clear(self, passed: int) -> None:
         """All open windows have fired."""

@@ -19,7 +19,7 @@ from headrace._runtime.state import Table
 from headrace._runtime.windows.panes.contents import move
 from headrace._runtime.windows.scratch import Scratch
 
-__all__ = ["EMIT_ROWS", "Piece", "read_all", "read_some"]
+__all__ = ["EMIT_ROWS", "Piece", "pieces", "read_all", "read_some"]
 
 #: Result rows in a batch at most.
 EMIT_ROWS = 131_072
@@ -39,7 +39,7 @@ def read_all(folds: Sequence[Fold], tables: Sequence[Table]) -> Iterator[Piece]:
     """All keys of these tables."""
     if len(tables) == 1:
         (table,) = tables
-        for slots in _pieces(table.live()):
+        for slots in pieces(table.live()):
             yield Piece(table.hashes(slots), table.keys(slots), _values(folds, table, slots))
         return
     live = [table.live() for table in tables]
@@ -52,7 +52,7 @@ def read_all(folds: Sequence[Fold], tables: Sequence[Table]) -> Iterator[Piece]:
     for table, slots in zip(tables, live, strict=True):
         move(folds, scratch, numbers[place : place + len(slots)], table, slots)
         place += len(slots)
-    for part in _pieces(np.arange(len(firsts))):
+    for part in pieces(np.arange(len(firsts))):
         rows = firsts[part]
         taken = [key.take(pa.array(rows)) for key in keys]
         yield Piece(hashes[rows], taken, _values(folds, scratch, part))
@@ -83,6 +83,7 @@ def _values(folds: Sequence[Fold], source: Columns, slots: Slots) -> list[pa.Arr
     return [fold.result(source, slots) for fold in folds]
 
 
-def _pieces(slots: Slots) -> Iterator[Slots]:
+def pieces(slots: Slots) -> Iterator[Slots]:
+    """So many at a time that each makes one batch of results."""
     for start in range(0, len(slots), EMIT_ROWS):
         yield slots[start : start + EMIT_ROWS]

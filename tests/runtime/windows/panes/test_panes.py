@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 
 from headrace import aggregates as agg
+from headrace import triggers
 from headrace._graph.nodes import WindowAggregate
 from headrace._runtime.windows.panes import firing, reading
 from headrace._runtime.windows.panes.feeder import WindowFeeder
@@ -86,12 +88,29 @@ def test_results_carry_the_last_microsecond_of_their_window() -> None:
 
 
 @pytest.mark.parametrize("window", [Window(4, 4), Window(4, 2)], ids=["tumbling", "hopping"])
-def test_large_results_come_in_pieces(monkeypatch: pytest.MonkeyPatch, window: Window) -> None:
+@pytest.mark.parametrize("trigger", [None, triggers.early(every=timedelta(microseconds=5))])
+def test_large_results_come_in_pieces(
+    monkeypatch: pytest.MonkeyPatch, window: Window, trigger: Any
+) -> None:
     monkeypatch.setattr(reading, "EMIT_ROWS", 3)
-    node = window_node(window, 0, COUNT)
+    sizes: list[int] = []
+    original = firing.Firing._rows
+
+    def spy(self: Any, *arguments: Any) -> Any:
+        rows = original(self, *arguments)
+        sizes.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(firing.Firing, "_rows", spy)
+    node = step_node(WindowAggregate, window, COUNT, trigger=trigger)
     rows = [(t, row(f"k{k}")) for k in range(8) for t in (1, 3)]
-    epochs = [OracleEpoch(NO_WATERMARK, 0, rows), OracleEpoch(0, END_OF_TIME)]
+    epochs = [
+        OracleEpoch(NO_WATERMARK, 0, rows, (), 0, 1),
+        OracleEpoch(0, 0, (), (), 1, 5),
+        OracleEpoch(0, END_OF_TIME, (), (), 5, 6),
+    ]
     assert_same(KeyedHarness(node).run(epochs), answer(node, epochs))
+    assert max(sizes) == 3
 
 
 def test_late_rows_in_windows_of_their_own_touch_no_state() -> None:
