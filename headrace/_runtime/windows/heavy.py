@@ -1,9 +1,9 @@
 """The heaviest keys of a task's folds: which keys make a shard slow, known where the rows are grouped anyway.
 
-Of every fold the keys with the most rows are kept, with exactly the rows that they had in it. A key that is among
-the heaviest of one fold only counts for that one, so over many folds a count may be too low, never too high.
-A key with less than 1/256 of a fold's rows weighs nothing: where keys are alike, none is reported. If no aggregate
-counts rows, they are counted for this only where a sample of the fold has a key that occurs again and again.
+Rows are grouped by key, and most often by pane. Groups with more than 1/256 of a fold's rows are kept, with exactly the
+rows that they had in it, and put together by key: a count may be too low, never too high, and where keys are alike
+none is reported. If no aggregate counts rows, they are counted for this only where a sample of the fold has a key that
+occurs again and again.
 """
 
 from __future__ import annotations
@@ -52,11 +52,10 @@ class HeavyKeys:
             return
         rows = counts.to_numpy()
         heavy = np.flatnonzero(rows > int(rows.sum()) >> _SHARE_BITS)
-        top = heavy[np.argsort(-rows[heavy], kind="stable")[:_KEPT]]
-        places = pa.array(top)
+        places = pa.array(heavy)
         keys = [group.take(places) for group in groups[: len(self._names)]]
         shown = as_json(pa.RecordBatch.from_arrays(keys, names=self._names))
-        for key, count in zip(shown, rows[top].tolist(), strict=True):
+        for key, count in zip(shown, rows[heavy].tolist(), strict=True):
             self._rows[key] = self._rows.get(key, 0) + count
 
 
