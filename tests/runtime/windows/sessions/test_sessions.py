@@ -14,7 +14,7 @@ from headrace._runtime import registry
 from headrace._runtime.operator import Moment, Outlook
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.windows.sessions import firing
-from headrace._runtime.windows.sessions.layout import DUE, SESSIONS
+from headrace._runtime.windows.sessions.layout import DUE, MORE, SESSIONS
 from headrace.testing.oracle import OracleEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Session
@@ -167,6 +167,20 @@ def test_a_number_that_was_given_up_is_used_again() -> None:
         kept.add(kept_rows(harness))
     # One or two sessions at a time, a head that may be hollow, and an entry or two in the index.
     assert max(kept) <= 6
+
+
+def test_a_key_that_had_many_sessions_is_looked_up_once_when_one_is_left() -> None:
+    node = node_of()
+    state = _state(node)
+    operator = registry.keyed(node, state)
+    operator.merge(_fed(node, at(1000), NO_WATERMARK))
+    list(operator.tick(Moment(NO_WATERMARK, 0, 0, 0)))
+    operator.merge(_fed(node, at(*range(10, 500, 10)), 0))
+    list(operator.settle())
+    table = state.table(SESSIONS, 0)
+    assert table.get(MORE, table.live()).max() == 49
+    list(operator.tick(Moment(0, 600, 0, 0)))
+    assert table.get(MORE, table.live()).tolist() == [0]
 
 
 def test_state_is_gone_when_the_last_session_is_over() -> None:
