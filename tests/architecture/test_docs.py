@@ -5,6 +5,8 @@ Spark. A block that belongs to another system stands below a comment that says `
 """
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,10 @@ def test_every_page_is_reached_from_the_index() -> None:
             seen.add(page)
             queue += [page.parent / link for link in LINK.findall(page.read_text())]
     assert sorted(set((ROOT / "docs").rglob("*.md")) - seen) == []
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "guide" / "time-and-windows.html").exists()
