@@ -110,6 +110,15 @@ def test_slices_are_few_while_there_is_no_time() -> None:
     assert index.take(NO_WATERMARK + 1, DAY + 3 * SECOND) == [0, 1, 2, 3]
 
 
+def test_a_slice_that_is_reached_long_before_its_times_is_cut_once() -> None:
+    index = Index()
+    index.add({key: SECOND + key for key in range(100)}, 0, 1)
+    (start,) = index.state.buckets(DUE)
+    assert index.take(start - 5, start + 5) == []
+    assert min(index.state.buckets(DUE)) > start + 5
+    assert index.take(start + 5, SECOND) == [0]
+
+
 def test_an_entry_that_was_overtaken_is_skipped() -> None:
     index = Index()
     index.add({1: 100}, 0, 1)
