@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 from headrace.triggers.trigger import Trigger, TriggerResult
-from headrace.watermarks import NO_WATERMARK
+from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = [
     "NONE",
@@ -154,9 +154,9 @@ def result_of(fires: bool, purges: bool) -> TriggerResult:
 
 
 def multiple_behind(time_us: int, every_us: int) -> int:
-    """The first multiple of an interval behind a time.
+    """The first multiple of an interval behind a time; there is none behind the end of time.
 
     >>> multiple_behind(10, 5), multiple_behind(-3, 5)
     (15, 0)
     """
-    return (time_us // every_us + 1) * every_us
+    return min((time_us // every_us + 1) * every_us, END_OF_TIME)

@@ -116,7 +116,8 @@ class ProcessingTime(AtEnd):
         return "processing_time()"
 
     def _end(self, context: Inside) -> int:
-        return context.end_us
+        # The end of the global window is one more than any clock shows.
+        return min(context.end_us, END_OF_TIME)
 
     def _time(self, context: Inside) -> int:
         return context.clock_us
@@ -233,7 +234,7 @@ class ContinuousProcessingTime(ProcessingTime):
         if not context.ends_on_clock:
             context.set(_TIMER, time_us)
         elif context.get(_TIMER) != NONE:
-            context.set(_TIMER, min(context.end_us, time_us))
+            context.set(_TIMER, min(self._end(context), time_us))
 
 
 def _soonest(ahead: Any, time_us: int, every_us: int) -> int:

@@ -7,6 +7,7 @@ in the table, which stays the same for an epoch. Accumulators are not read: they
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from headrace._runtime.state import ShardState
 from headrace._runtime.windows.rows.layout import CELLS, Layout
 from headrace._runtime.windows.rows.schedule import CLOCK_WHEEL, EVENT_WHEEL, Schedule
 from headrace._runtime.windows.rows.shown import Shown
-from headrace._runtime.windows.rows.stored import Stored
+from headrace._runtime.windows.rows.stored import NOTHING, Stored
 from headrace._runtime.windows.rows.tree import Tree
 from headrace.triggers.builtin import NONE
 from headrace.watermarks import END_OF_TIME
@@ -78,7 +79,7 @@ class Cell:
         self.run = -1
         self.segment = -1
         # Rows: those in state and those of this epoch, see `contents`
-        self.stored = Stored(slot, [[start, last, 0]])
+        self.stored = NOTHING
         self.fresh: list[int] = []
 
 
@@ -91,6 +92,8 @@ class Cells:
         self._tree = tree
         self._columns = tree.stored
         self._lateness_us = layout.node.lateness_us
+        self._counts = layout.counts
+        self._width = 0 if layout.state is None else len(layout.state)
         # Checkpointed
         self.table = state.table(CELLS, 0)
         self._schedule = Schedule(layout.node, state)
@@ -105,10 +108,14 @@ class Cells:
         slots, is_new = self.table.upsert(hashes, [*keys, pa.array(starts), pa.array(lasts)])
         self._read(slots[~is_new])
         fresh = []
+        initial, keeps_rows = self._tree.fresh, self._layout.keeps_rows
         spans = zip(starts[is_new].tolist(), lasts[is_new].tolist(), strict=True)
         for slot, (start, last) in zip(slots[is_new].tolist(), spans, strict=True):
-            cell = Cell(slot, start, last, self._tree.fresh())
-            cell.state = [None] * len(self._layout.state or ())
+            cell = Cell(slot, start, last, initial())
+            if self._width:
+                cell.state = [None] * self._width
+            if keeps_rows:
+                cell.stored = Stored(slot, [[start, last, 0]])
             self.live[slot] = cell
             fresh.append(cell)
         live = self.live
@@ -163,11 +170,15 @@ class Cells:
         places = [place for place, _ in self._columns]
         starts, lasts = (bound.to_pylist() for bound in table.keys(wanted)[-2:])
         cells = []
-        for number, slot in enumerate(wanted.tolist()):
-            values = self._tree.fresh()
-            for place, column in zip(places, columns, strict=True):
-                values[place] = column[number]
-            cells.append(Cell(slot, starts[number], lasts[number], values))
+        whole = places == list(range(len(self._tree.fresh())))
+        found = zip(*columns, strict=True) if columns else repeat(())
+        for slot, start, last, own in zip(wanted.tolist(), starts, lasts, found, strict=False):
+            values = list(own)
+            if not whole:
+                values = self._tree.fresh()
+                for place, value in zip(places, own, strict=True):
+                    values[place] = value
+            cells.append(Cell(slot, start, last, values))
         self._read_counters(cells, wanted)
         for cell in cells:
             self._remember_plan(cell)
@@ -175,15 +186,18 @@ class Cells:
 
     def _read_counters(self, cells: list[Cell], slots: Integers) -> None:
         table = self.table
-        names = ("#rows", "#firings", "#past", "#greatest")
+        names = ("#rows", "#firings", "#past")
         columns = [table.get(name, slots).tolist() for name in names]
-        for cell, *found in zip(cells, *columns, strict=True):
-            cell.rows, cell.firings, cell.past, cell.greatest = found
+        for cell, rows, firings, past in zip(cells, *columns, strict=True):
+            cell.rows, cell.firings, cell.past = rows, firings, past
+        if not self._layout.node.window.timed:
+            for cell, greatest in zip(cells, table.get("#greatest", slots).tolist(), strict=True):
+                cell.greatest = greatest
         if self._layout.keeps_rows:
             self._read_parts(cells, slots)
         if self._shown is not None:
             self._shown.read(cells, table.get("#shown", slots), self.key_values(cells))
-        if self._layout.state is not None:
+        if self._layout.state is not None and self._width:
             own = self._layout.state
             states = [own.read(i, table.get(s.name, slots)) for i, s in enumerate(own.specs)]
             for number, cell in enumerate(cells):
@@ -206,6 +220,8 @@ class Cells:
         if cell.gone:
             return NONE, NONE, NONE
         over = self.closes_at(cell)
+        if not self._tree.has_timers:
+            return over, NONE, NONE
         timer = self._tree.next_event(cell.values)
         if timer > over:
             timer = NONE
@@ -243,7 +259,8 @@ class Cells:
         table.put("#rows", slots, _numbers(cell.rows for cell in cells))
         table.put("#firings", slots, _numbers(cell.firings for cell in cells))
         table.put("#past", slots, np.array([cell.past for cell in cells], np.bool_))
-        table.put("#greatest", slots, _numbers(cell.greatest for cell in cells))
+        if not self._layout.node.window.timed:
+            table.put("#greatest", slots, _numbers(cell.greatest for cell in cells))
         if self._layout.keeps_rows:
             self._write_parts(cells, slots)
         if self._shown is not None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace._runtime.columns import row_objects
 from headrace._runtime.state import ShardState
@@ -70,6 +71,11 @@ class Contents:
         """The timestamps of these rows."""
         return [instant(ts or 0) for ts in self.batch(places).column(TIMESTAMP).to_pylist()]
 
+    def latest(self, places: Sequence[int], otherwise: int) -> int:
+        """The greatest timestamp of these rows."""
+        found = pc.max(self.batch(places).column(TIMESTAMP)).as_py()
+        return otherwise if found is None else int(found)
+
     # What is in a cell
 
     def expect(self, batch: pa.RecordBatch, rows: Integers) -> None:
@@ -79,6 +85,10 @@ class Contents:
     def add(self, cell: Cell) -> None:
         """The next row is one of this cell."""
         cell.fresh.append(next(self._incoming))
+
+    def more(self, segment: int) -> None:
+        """Rows that are kept are in no segment."""
+        raise AssertionError(segment)
 
     def read(self, wanted: Iterable[Stored]) -> None:
         """Read rows that lie in state."""

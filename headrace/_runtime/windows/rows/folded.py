@@ -51,6 +51,8 @@ class Folded:
         self._segment_firsts: list[int] = []
         #: Of each row: its segment.
         self._segments: list[int] = []
+        #: The next row is one of a segment that is open: what `add` does, without a look at the cell.
+        self.more = self._segments.append
 
     # While rows go through the trigger
 

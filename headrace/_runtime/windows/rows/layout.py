@@ -82,12 +82,12 @@ class Layout:
             more.append(pa.field(ARRIVAL, pa.int64()))
         return pa.schema([*self.columns, *more])
 
-    @property
+    @cached_property
     def merging(self) -> bool:
         """Windows may grow together."""
         return self.node.window.merging
 
-    @property
+    @cached_property
     def counts(self) -> bool:
         """Windows of numbers of rows, by their own trigger: never late, and every result is on time."""
         return isinstance(self.node.window, Count) and self.node.trigger is None
@@ -163,7 +163,8 @@ class Layout:
 
     def _cell_columns(self) -> tuple[ValueSpec, ...]:
         columns = [_number("#rows"), _number("#firings"), ValueSpec("#past", pa.bool_(), False)]
-        columns.append(_number("#greatest", NONE))
+        if not self.node.window.timed:
+            columns.append(_number("#greatest", NONE))
         if self.keeps_rows:
             parts = ValueSpec("#parts", pa.list_(_PART), None)
             columns.append(parts if self.merging else _number("#segments"))

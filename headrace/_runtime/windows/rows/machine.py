@@ -70,6 +70,35 @@ class Machine:
         self, cells: Sequence[Cell], timestamps: Sequence[int | None], shown: Sequence[Any]
     ) -> None:
         """Rows in order of arrival: the cell, the timestamp, and for users' triggers the row of each."""
+        if self._tree.counts_to is not None:
+            self._count(cells, timestamps, *self._tree.counts_to)
+        else:
+            self._ask(cells, timestamps, shown)
+
+    def _count(
+        self, cells: Sequence[Cell], timestamps: Sequence[int | None], rows: int,
+        verdict: TriggerResult,
+    ) -> None:  # fmt: skip
+        """What `CountRows` does, without a call for each row."""
+        add, more, timed = self._contents.add, self._contents.more, self._timed
+        for place, cell in enumerate(cells):
+            cell.rows += 1
+            if cell.segment >= 0:
+                more(cell.segment)
+            else:
+                add(cell)
+            if not timed:
+                _see(cell, timestamps[place])
+            values = cell.values
+            values[0] += 1
+            # Counters of merged windows are added up, and may be beyond it.
+            if values[0] >= rows:
+                values[0] = 0
+                self._do(cell, verdict)
+
+    def _ask(
+        self, cells: Sequence[Cell], timestamps: Sequence[int | None], shown: Sequence[Any]
+    ) -> None:
         now, on_element, add = self._now, self._tree.on_element, self._contents.add
         written, timed = self._tree.written, self._timed
         row: Any = None
@@ -78,8 +107,8 @@ class Machine:
             ts = timestamps[place]
             cell.rows += 1
             add(cell)
-            if not timed and ts is not None and ts > cell.greatest:
-                cell.greatest = ts
+            if not timed:
+                _see(cell, ts)
             now.values = cell.values
             now.start_us = cell.start
             now.end_us = cell.last + 1
@@ -95,6 +124,8 @@ class Machine:
     def run_timers(self) -> None:
         """All timers that are due: those of event time in their order, then those of the clock."""
         now, tree = self._now, self._tree
+        if not tree.has_timers:
+            return
         self._run(
             now.watermark_us, tree.next_event, tree.pop_event, tree.on_event_time, clock=False
         )
@@ -131,6 +162,8 @@ class Machine:
 
     def settle(self, cells: Iterable[Cell], *, closing: bool) -> None:
         """Whatever waits to be shown."""
+        if not self._tree.settles:
+            return
         for cell in cells:
             self._look_at(cell)
             verdict = self._tree.settle(closing=closing)
@@ -210,6 +243,8 @@ class Machine:
             firing.stored, firing.fresh = cell.stored, list(cell.fresh)
         else:
             firing.fresh = shown
+            if not self._timed:
+                firing.stamp = contents.latest(shown, firing.stamp)
             left = self._evict(cell, evictor, shown, evictor.evict_after)
             contents.replace(cell, list(left))
             cell.rows = len(left)
@@ -247,3 +282,8 @@ class Machine:
         now.values = cell.values
         now.start_us = cell.start
         now.end_us = cell.last + 1
+
+
+def _see(cell: Cell, timestamp: int | None) -> None:
+    if timestamp is not None and timestamp > cell.greatest:
+        cell.greatest = timestamp

@@ -17,6 +17,7 @@ from headrace._runtime.windows.rows.cells import Cell
 from headrace._runtime.windows.rows.layout import END, Layout
 from headrace._runtime.windows.rows.placing import Incoming, number_pairs
 from headrace._runtime.windows.rows.spans import Pairs, assign
+from headrace._runtime.windows.rows.stored import Stored
 from headrace._runtime.windows.sessions.intervals import merge_intervals
 
 __all__ = ["Own", "own_cells"]
@@ -42,6 +43,7 @@ def own_cells(layout: Layout, rows: Incoming) -> Own:
     cells = [Cell(-1, start, last, []) for start, last in bounds]
     for cell in cells:
         cell.state = [None] * len(layout.state or ())
+        cell.stored = Stored(-1, [])
     return Own(cells, _taken(rows.keys, pairs.rows[firsts]), codes, pairs.rows)
 
 

@@ -19,7 +19,7 @@ from headrace._runtime.state import ShardState, Table
 from headrace._runtime.windows.rows.layout import DUE
 from headrace.triggers.builtin import NONE
 from headrace.triggers.trigger import Trigger
-from headrace.watermarks import NO_WATERMARK
+from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["CLOCK_WHEEL", "EVENT_WHEEL", "Schedule"]
 
@@ -59,7 +59,7 @@ class Schedule:
     ) -> None:  # fmt: skip
         """The cells in these slots are due at other times than before; `NONE` is never."""
         was, will = self._buckets(wheel, old), self._buckets(wheel, new)
-        for bucket, places in _grouped(was, (old != NONE) & (was != will)):
+        for bucket, places in _grouped(was, (old != NONE) & ((was != will) | (new == NONE))):
             table = self._state.table(DUE, bucket)
             there = slots[places]
             table.remove(table.find(cells.hashes(there), cells.keys(there)))
@@ -72,12 +72,12 @@ class Schedule:
             table.touch(found)
 
     def outlook(self) -> Outlook:
-        """The next timers."""
+        """The next timers; what happens at the end of time is nothing to wait for."""
         fires_at, keys, due = None, 0, None
         for bucket in self._state.buckets(DUE):
             table = self._state.table(DUE, bucket)
             timers = table.values("timer")[table.live()]
-            timers = timers[timers != NONE]
+            timers = timers[(timers != NONE) & (timers != END_OF_TIME)]
             if not len(timers):
                 continue
             least = int(timers.min())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Stored"]
+__all__ = ["NOTHING", "Stored"]
 
 
 class Stored:
@@ -20,3 +20,7 @@ class Stored:
     def segments(self) -> int:
         """How many there are."""
         return sum(part[2] for part in self.parts)
+
+
+#: Of cells that keep no rows.
+NOTHING = Stored(-1, [])

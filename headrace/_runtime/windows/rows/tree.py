@@ -21,6 +21,10 @@ from headrace._runtime.usercode import calling
 from headrace._runtime.windows.rows.context import Context, Now
 from headrace._runtime.windows.rows.values import Declared
 from headrace.triggers.builtin import NONE, BuiltIn, merge, settle, start
+from headrace.triggers.composed import Purging
+from headrace.triggers.counted import CountRows
+from headrace.triggers.early_late import EarlyLate
+from headrace.triggers.timed import AtEnd
 from headrace.triggers.trigger import Trigger, TriggerResult
 
 __all__ = ["Tree"]
@@ -64,6 +68,11 @@ class Tree:
         #: Whether a part is a user's: it is shown rows, timestamps and windows, and may raise.
         self.written = any(not isinstance(part, BuiltIn) for part in _all(trigger))
         self.has_clock = bool(self._clocks or self._clock_sets)
+        self.has_timers = self.has_clock or bool(self._events or self._event_sets)
+        #: Whether something may wait for the end of the epoch.
+        self.settles = any(isinstance(part, AtEnd | EarlyLate) for part in _all(trigger))
+        #: If all that it does is to count rows: to how many, and what then.
+        self.counts_to = _counted(trigger)
         self._on_element = trigger.on_element
 
     # Values
@@ -229,6 +238,14 @@ def _least(values: list[Any], single: list[int], sets: list[int]) -> int:
             time = min(values[place])
             least = time if least == NONE else min(least, time)
     return least
+
+
+def _counted(trigger: Trigger) -> tuple[int, TriggerResult] | None:
+    if isinstance(trigger, CountRows):
+        return trigger.rows, TriggerResult.FIRE
+    if isinstance(trigger, Purging) and isinstance(trigger.parts[0], CountRows):
+        return trigger.parts[0].rows, TriggerResult.FIRE_AND_PURGE
+    return None
 
 
 def _all(trigger: Trigger) -> Iterator[Trigger]:
