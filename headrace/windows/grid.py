@@ -96,9 +96,9 @@ class Window(Assigner):
             return min(self._floor(passed, self.size_us), END_OF_TIME)
         return min(self._floor(passed - self.size_us, self.slide_us) + self.slide_us, END_OF_TIME)
 
-    def first_growing(self, passed: int) -> int:
-        """The first pane whose smallest window ends behind `passed`."""
-        return min(self._floor(passed, self.pane_us), END_OF_TIME)
+    def first_apart(self, passed: int) -> int:
+        """The first pane that some window leaves out, of those that end behind `passed`. Cumulating only."""
+        return min(self._floor(passed, self.pane_us) + self.pane_us, END_OF_TIME)
 
     # Windows
 

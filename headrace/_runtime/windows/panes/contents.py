@@ -1,11 +1,12 @@
 """Where the rows of windows are: tables of accumulators by pane, and which of them make a window.
 
-A cumulating window would be made of more and more panes. So a pane whose smallest window is over is folded into a
-running table of the biggest one, where rows that come later for it go at once:
+A cumulating window would be made of more and more panes. But once a window is over, the bigger ones need not tell its
+last pane from those before it, nor from the next one: these panes are kept as one running table, into which rows
+for them go at once.
 
-    panes        |p0|p1|p2|p3|p4|.......|           W with lateness: the windows that end here are over
-                  `---.---'  ^W                     running = p0 + p1 + p2
-                  running                           the window up to p4 = running + p3 + p4
+    panes        |p0|p1|p2|p3|p4|p5|....|           W with lateness: the windows up to p2 are over
+                  `----.-----'^W                    running = p0 + p1 + p2 + p3
+                    running                         the window up to p5 = running + p4 + p5
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ class Contents:
         running = self._state.rows(RUNNING, start) if self._window.cumulating else 0
         return running + sum(self._state.rows(PANES, pane) for pane in panes)
 
-    def grow(self, over: int) -> None:
-        """Make one table of the panes whose smallest window ends at `over` or before. Cumulating only."""
-        horizon = self._window.first_growing(over)
+    def grow(self, over: int, until: int) -> None:
+        """Make one table of the panes up to `until` that nobody tells apart any more. Cumulating only."""
+        horizon = min(self._window.first_apart(over), until)
         for pane in self._state.buckets(PANES):
             if pane >= horizon:
                 break
@@ -124,7 +125,7 @@ class Contents:
         return running + self._state.buckets(PANES)
 
     def _table(self, pane: int, over: int) -> Table:
-        if self._window.cumulating and pane < self._window.first_growing(over):
+        if self._window.cumulating and pane < self._window.first_apart(over):
             return self._state.table(RUNNING, self._window.start_of(pane + 1))
         return self._state.table(PANES, pane)
 

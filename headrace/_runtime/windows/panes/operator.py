@@ -93,7 +93,7 @@ class WindowOperator(KeyedOperator):
             for rows in self._fire(end):
                 yield MAIN, rows
         if self._window.cumulating:
-            self._contents.grow(self._over)
+            self._contents.grow(self._over, END_OF_TIME)
         if self._early is not None and self._early.is_due(moment):
             for rows in self._fire_early():
                 yield MAIN, rows
@@ -147,7 +147,7 @@ class WindowOperator(KeyedOperator):
     def _fire(self, end: int) -> Iterator[Rows]:
         """On time, for all keys."""
         if self._window.cumulating:
-            self._contents.grow(min(end, self._over))
+            self._contents.grow(self._over, end)
         tables = self._contents.tables(end)
         for piece in read_all(self._layout.folds, tables):
             yield from self._firing.on_time(end, piece)
@@ -165,7 +165,7 @@ class WindowOperator(KeyedOperator):
     def _fire_again(self, changed: Changed) -> Iterator[Rows]:
         """Late, for the keys that changed."""
         if self._window.cumulating:
-            self._contents.grow(min(changed.end, self._over))
+            self._contents.grow(self._over, changed.end)
         _, piece = self._read(changed.end, changed.hashes, changed.keys)
         yield from self._firing.late(changed.end, piece, changed.before)
         if self._discards:

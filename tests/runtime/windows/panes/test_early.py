@@ -53,6 +53,12 @@ def test_only_what_changed_fires_and_only_at_multiples_of_the_clock() -> None:
     ]  # fmt: skip
 
 
+def test_up_to_its_last_microsecond_a_window_fires_early() -> None:
+    h = harness(Window(100, 100))
+    h.run([OracleEpoch(NO_WATERMARK, 98, [(1, row("a", 3))], (), 0, 5)])
+    assert said(h.run([OracleEpoch(98, 98, (), (), 5, 10)])["main"], "pane") == [("early",)]
+
+
 def test_in_event_time_the_watermark_passes_multiples() -> None:
     h = harness(Window(100, 100), "event")
     h.run([OracleEpoch(NO_WATERMARK, 9, [(1, row("a", 3))])])

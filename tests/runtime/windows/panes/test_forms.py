@@ -40,6 +40,7 @@ AGGREGATES = {
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 odd = st.sampled_from([Window(7, 3), Window(6, 4, 1), Window(10, 4), Window(5, 2, 1), Window(7, 5)])
+whole = st.sampled_from([Window(4, 4), Window(5, 5, 2), Window(12, 12, 3)])
 aligned = windows | odd | cumulating
 
 
@@ -90,14 +91,19 @@ def test_results_are_withdrawn(
 
 
 @MANY
-@given(streams(few_keys=True), aligned, lateness, disturbances())
+@given(streams(few_keys=True), whole, st.sampled_from([3, 12, 40]), disturbances())
 def test_firings_that_discard(epochs: Any, window: Window, lateness_us: int, how: Any) -> None:
-    lateness_us = lateness_us if window.panes == 1 else 0
     compare(node_of(window, "discarding", lateness_us=lateness_us), epochs, **how)
 
 
+@settings(MANY, max_examples=20)
+@given(streams(few_keys=True), aligned)
+def test_what_fires_once_has_nothing_to_discard(epochs: Any, window: Window) -> None:
+    compare(node_of(window, "discarding"), epochs)
+
+
 @MANY
-@given(streams(), aligned, lateness, accumulations, early(), policies, disturbances())
+@given(streams(), aligned | whole, lateness, accumulations, early(), policies, disturbances())
 def test_early_firings(
     epochs: Any, window: Window, lateness_us: int, accumulation: Any, trigger: Any, on_late: Any,
     how: Any,
