@@ -50,10 +50,14 @@ def step_node(
     schema: pa.Schema = SCHEMA,
     **fields: Any,
 ) -> Step:
-    """A window step as the builder would make it: lateness_us, on_late, accumulation, trigger, ... as fields."""
+    """A window step as the builder would make it: lateness_us, on_late, accumulation, trigger, ... as fields.
+
+    `schema_of_results` is for steps whose function says what its results are.
+    """
     accumulation = fields.get("accumulation", "accumulating")
+    results = fields.pop("schema_of_results", None)
     made: dict[str, Any] = {
-        "schema": result_fields(keys, window, accumulation, aggregates, schema),
+        "schema": results or result_fields(keys, window, accumulation, aggregates, schema),
         "keys": tuple(keys),
         "window": window,
         "aggregates": tuple(aggregates.items()),

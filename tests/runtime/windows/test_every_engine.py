@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace import aggregates as agg
+from headrace._graph.nodes import WindowProcess
 from headrace._graph.windows import aggregate_node
+from headrace.schema import as_schema
 from headrace.testing.oracle import OracleEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Assigner, Cumulating, Global, Hopping, Session, Tumbling
@@ -32,7 +34,10 @@ from tests.runtime.windows.cases import (
     windows,
 )
 from tests.runtime.windows.trigger_cases import (
+    MANY_ROWS,
+    SHOWN,
     Ladder,
+    Shown,
     any_evictor,
     any_trigger,
     by_time,
@@ -47,8 +52,8 @@ AGGREGATES = {
     "all": agg.collect("number"),
 }
 RETRACTABLE = {"rows": agg.count(), "total": agg.sum("number")}
-MANY = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-SOME = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 aligned = windows | cumulating
 gaps_of_rows = st.just(Session.dynamic("gap"))
@@ -136,11 +141,50 @@ def test_global(epochs: Any, trigger: Any, accumulation: Any, how: Any) -> None:
 
 
 @MANY
-@given(streams(), aligned | st.just(Ladder()), lateness, accumulations, any_trigger, disturbances())
+@given(
+    streams(),
+    aligned | st.just(Ladder()),
+    lateness,
+    accumulations,
+    any_trigger,
+    policies,
+    disturbances(),
+)
 def test_any_trigger(
-    epochs: Any, window: Any, lateness_us: int, accumulation: Any, trigger: Any, how: Any
+    epochs: Any,
+    window: Any,
+    lateness_us: int,
+    accumulation: Any,
+    trigger: Any,
+    on_late: Any,
+    how: Any,
 ) -> None:
-    node = node_of(window, lateness_us=lateness_us, accumulation=accumulation, trigger=trigger)
+    said = {"accumulation": accumulation, "trigger": trigger, "on_late": on_late}
+    compare(node_of(window, lateness_us=lateness_us, **said), epochs, **how)
+
+
+@pytest.mark.parametrize("aggregates", [{}, {"rows": agg.count()}], ids=["rows", "aggregates"])
+@SOME
+@given(
+    epochs=streams(few_keys=True),
+    window=aligned | sessions,
+    lateness_us=lateness,
+    trigger=st.none() | any_trigger,
+    how=disturbances(),
+)
+def test_functions(
+    aggregates: Any, epochs: Any, window: Any, lateness_us: int, trigger: Any, how: Any
+) -> None:
+    node = step_node(
+        WindowProcess,
+        window,
+        aggregates,
+        lateness_us=lateness_us,
+        trigger=trigger,
+        function=Shown(),
+        side_outputs=((MANY_ROWS.name, MANY_ROWS.schema),),
+        schema_of_results=as_schema(SHOWN),
+    )
     compare(node, epochs, **how)
 
 

@@ -64,6 +64,34 @@ class Ladder(WindowAssigner):
                 yield EPOCH + us(first), EPOCH + us(last)
 
 
+SHOWN = {"key": str, "start": datetime, "pane": str, "firing": int, "rows": int, "calls": int}
+MANY_ROWS = hr.OutputTag("many", {"key": str, "rows": int})
+
+
+class Shown(hr.ProcessWindowFunction):
+    """What a firing is told, how often this window has been called, and windows of more than three rows aside."""
+
+    calls: hr.state.Value[int]
+
+    def process(self, key: Any, context: Any, rows: Any) -> Iterator[Any]:
+        count = rows[0].rows if hasattr(rows[0], "rows") else len(rows)
+        calls = (context.window_state.calls.value() or 0) + 1
+        context.window_state.calls.update(calls)
+        if count > 3:
+            yield MANY_ROWS, {"key": key, "rows": count}
+        yield {
+            "key": key,
+            "start": context.window.start,
+            "pane": context.pane,
+            "firing": context.firing,
+            "rows": count,
+            "calls": calls,
+        }
+
+    def clear(self, context: Any) -> None:
+        context.window_state.calls.clear()
+
+
 _few = st.integers(1, 4)
 _often = st.sampled_from([us(3), us(5), us(10)])
 _times = st.sampled_from(["processing", "event"])
