@@ -6,7 +6,7 @@ from headrace._graph import nodes
 from headrace._runtime import registry
 from headrace.errors import EngineError
 
-RUN_BY_SEGMENTS = {nodes.ReadSource, nodes.WriteSink}
+RUN_BY_SEGMENTS = {nodes.AssignTimestamps, nodes.ReadSource, nodes.WriteSink}
 
 
 def test_every_kind_of_node_is_registered() -> None:
