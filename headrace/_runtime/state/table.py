@@ -102,6 +102,12 @@ class Table:
         """A copy of the values in these slots as an Arrow array of the declared type."""
         return self._values[column].gather(self._block, slots)
 
+    def items(self, column: str, slots: Slots) -> pa.Array:
+        """A copy of what the lists in these slots hold, one list behind the other; none of them is null."""
+        kept = self._values[column]
+        assert isinstance(kept, VarColumn)
+        return kept.gather_items(self._block, slots)
+
     def put(self, column: str, slots: Slots, values: npt.NDArray[Any] | pa.Array) -> None:
         """Write values to these slots."""
         self._arrays.mark_dirty()

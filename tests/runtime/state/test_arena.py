@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -56,6 +57,16 @@ def test_values_come_back_as_they_went_in(kind, values, choice):
     taken.validate(full=True)
     assert taken.type == kind
     assert taken.to_pylist() == [None if row is None else model[row] for row in rows]
+    if pa.types.is_nested(kind) and not pa.types.is_struct(kind):
+        numbers = np.array([row for row in rows if row is not None], np.int64)
+        items = arena.items(numbers)
+        items.validate(full=True)
+        flat = [item for row in numbers for item in model[row]]
+        assert [_pair(item) for item in items.to_pylist()] == flat
+
+
+def _pair(item):
+    return tuple(item.values()) if isinstance(item, dict) else item
 
 
 def test_an_arena_grows():
