@@ -226,8 +226,8 @@ class WindowedStream:
             return False
         if function is not None or isinstance(self._said.window, Count | LookBack | WindowAssigner):
             raise BuildError(
-                "These rows come from a retracting window, and only aggregates can take back what was"
-                " withdrawn; aggregate them, or make the first window accumulating."
+                "These rows come from a retracting window, and only aggregates over windows of time can take"
+                " back what was withdrawn; aggregate them so, or make the first window accumulating."
             )
         for name, aggregate in aggregates.items():
             check_retractable(aggregate, name)

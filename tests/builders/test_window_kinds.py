@@ -117,6 +117,9 @@ def test_what_was_withdrawn_may_not_get_lost(by_auction):
         total.aggregate(n=aggregates.max("n"))
     with pytest.raises(BuildError, match="retracting window"):
         total.process(Sizes())
+    for window in (windows.Count(2), windows.LookBack(SECOND)):
+        with pytest.raises(BuildError, match="retracting window"):
+            kept.key_by("auction").window(window).aggregate(total=aggregates.sum("n"))
 
 
 def test_a_function_says_its_columns_or_is_told(by_auction):

@@ -33,11 +33,14 @@ class Found:
     slots: Slots
     counts: Integers
 
+    def of(self, keys: slice) -> Found:
+        """The same for some of the keys."""
+        return Found(self.number, self.table, self.slots[keys], self.counts[keys])
+
     def items(self, keys: slice) -> list[pa.Array]:
         """The rows of these keys, key by key, as columns."""
         slots = self.slots[keys]
-        lists = self.table.arrow(ITEMS, slots[slots >= 0])
-        return list(lists.flatten().flatten())
+        return list(self.table.items(ITEMS, slots[slots >= 0]).flatten())
 
 
 class History:
@@ -49,6 +52,7 @@ class History:
         self._names = layout.kept.names
         self._list = pa.list_(pa.struct(list(layout.kept)))
         self._state = state
+        self._notes: dict[int, list[tuple[Integers, Integers, Sequence[pa.Array]]]] = {}
 
     def slices(self, timestamps: Integers) -> Integers:
         """The slice of each timestamp."""
@@ -66,16 +70,25 @@ class History:
                 found.append(Found(number, table, slots, counts))
         return found
 
-    def write(
-        self, number: int, hashes: Hashes, keys: Sequence[pa.Array], sizes: Integers,
-        columns: Sequence[pa.Array],
-    ) -> None:  # fmt: skip
-        """Give these keys new lists in a slice, of these sizes, filled from the columns in order."""
-        table = self._state.table(HISTORY, number)
-        slots, _ = table.upsert(hashes, keys)
-        items = pa.StructArray.from_arrays(list(columns), names=self._names)
-        table.put(COUNT, slots, sizes)
-        table.put(ITEMS, slots, lists_of(items, sizes, self._list))
+    def note(
+        self, number: int, keys: Integers, sizes: Integers, columns: Sequence[pa.Array]
+    ) -> None:
+        """Some keys, by their places, shall have lists of these sizes in a slice, filled from the columns."""
+        self._notes.setdefault(number, []).append((keys, sizes, columns))
+
+    def write(self, hashes: Hashes, keys: Sequence[pa.Array]) -> None:
+        """Write what was noted of these keys: once for a slice, since tables that grow are copied."""
+        notes, self._notes = self._notes, {}
+        for number, parts in notes.items():
+            places, sizes = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+            columns = zip(*(part[2] for part in parts), strict=True)
+            joined = [pa.concat_arrays(arrays) for arrays in columns]
+            items = pa.StructArray.from_arrays(joined, names=self._names)
+            rows = pa.array(places)
+            table = self._state.table(HISTORY, number)
+            slots, _ = table.upsert(hashes[places], [key.take(rows) for key in keys])
+            table.put(COUNT, slots, sizes)
+            table.put(ITEMS, slots, lists_of(items, sizes, self._list))
 
     def first_needed(self, watermark: int) -> int:
         """The first slice that a row behind the watermark can see."""

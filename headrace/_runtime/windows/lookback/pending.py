@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.aggregates.fold import Slots
-from headrace._runtime.aggregates.lists import lists_of, owners
+from headrace._runtime.aggregates.lists import lists_of
 from headrace._runtime.operator import HASH, Outlook
 from headrace._runtime.state import ShardState, Table
 from headrace._runtime.windows.arrivals import PLACE_BITS, Arrivals
@@ -82,13 +82,14 @@ class Pending:
         if not len(slots):
             return None
         slots = slots[np.argsort(table.keys(slots)[1].to_numpy())]
-        lists = table.arrow(ITEMS, slots)
-        rows = pa.RecordBatch.from_struct_array(lists.flatten())
+        sizes = table.values(COUNT)[slots]
+        rows = pa.RecordBatch.from_struct_array(table.items(ITEMS, slots))
         due = rows.column(TIMESTAMP).to_numpy() <= watermark
         if due.all():
             table.remove(slots)
             return rows
-        left = np.bincount(owners(lists)[~due], minlength=len(slots))
+        owners = np.repeat(np.arange(len(slots)), sizes)
+        left = np.bincount(owners[~due], minlength=len(slots))
         table.remove(slots[left == 0])
         self._put(table, slots[left > 0], left[left > 0], _at(rows, ~due))
         return _at(rows, due)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace import aggregates as agg
 from headrace._graph.nodes import LookBackAggregate
-from headrace._runtime.windows.lookback import expansion, looking, pending
+from headrace._runtime.windows.lookback import expansion, pending, view
 from headrace._runtime.windows.lookback.history import History
 from headrace._runtime.windows.lookback.ranges import Ranges
 from headrace.errors import EngineError
@@ -48,7 +48,7 @@ def test_each_aggregate(epochs: Any, size_us: int, how: Any) -> None:
 @given(streams(), sizes, disturbances())
 def test_little_at_a_time(epochs: Any, size_us: int, how: Any) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(looking, "LOOKED_AT", 3)
+        patched.setattr(view, "LOOKED_AT", 3)
         patched.setattr(expansion, "EXPANDED_ROWS", 5)
         patched.setattr(pending, "PIECE_ROWS", 2)
         compare(node(size_us, EACH), epochs, **how)
