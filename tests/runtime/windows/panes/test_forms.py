@@ -37,7 +37,7 @@ AGGREGATES = {
     "best": agg.max_by("text", "number"),
     "all": agg.collect("number"),
 }
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 odd = st.sampled_from([Window(7, 3), Window(6, 4, 1), Window(10, 4), Window(5, 2, 1), Window(7, 5)])
 whole = st.sampled_from([Window(4, 4), Window(5, 5, 2), Window(12, 12, 3)])
@@ -96,7 +96,7 @@ def test_firings_that_discard(epochs: Any, window: Window, lateness_us: int, how
     compare(node_of(window, "discarding", lateness_us=lateness_us), epochs, **how)
 
 
-@settings(MANY, max_examples=20)
+@settings(MANY, max_examples=6)
 @given(streams(few_keys=True), aligned)
 def test_what_fires_once_has_nothing_to_discard(epochs: Any, window: Window) -> None:
     compare(node_of(window, "discarding"), epochs)

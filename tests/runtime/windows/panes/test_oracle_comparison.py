@@ -40,13 +40,13 @@ EACH = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(streams(), windows, st.integers(0, 12))
 def test_windows_and_lateness(epochs: list[OracleEpoch], window: Window, lateness_us: int) -> None:
     compare(window_node(window, lateness_us, SIMPLE), epochs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(streams(), windows, st.integers(0, 12), st.data())
 def test_shards_batches_restores_and_replays(
     epochs: list[OracleEpoch], window: Window, lateness_us: int, data: st.DataObject
@@ -64,7 +64,7 @@ def test_shards_batches_restores_and_replays(
 
 
 @pytest.mark.parametrize("window", [Window(6, 6), Window(6, 2)], ids=["tumbling", "hopping"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(epochs=streams(), restores=st.dictionaries(st.integers(1, 3), st.integers(1, 3), max_size=1))
 def test_each_aggregate(
     window: Window, epochs: list[OracleEpoch], restores: dict[int, int]
@@ -72,7 +72,7 @@ def test_each_aggregate(
     compare(window_node(window, 5, EACH), epochs, shards=2, batch_rows=5, restores=restores)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(epochs=streams(), window=windows)
 def test_keys_of_two_columns(epochs: list[OracleEpoch], window: Window) -> None:
     filled = [

@@ -28,7 +28,7 @@ from tests.runtime.windows.each_aggregate import EACH
 SIMPLE = {"rows": agg.count(), "total": agg.sum("number"), "all": agg.collect("number")}
 # Merging two sessions cannot keep the order of calls of a user's function.
 AGGREGATES = {name: aggregate for name, aggregate in EACH.items() if name != "function"}
-SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 
 windows = st.sampled_from(
     [*(Session(timedelta(microseconds=gap)) for gap in (1, 3, 6)), Session.dynamic("gap")]
