@@ -8,7 +8,16 @@ from typing import Any
 
 import headrace as hr
 from headrace import evictors, triggers
-from headrace.windows import Count, Global, Hopping, LookBack, Session, Tumbling, WindowAssigner
+from headrace.windows import (
+    Count,
+    Cumulating,
+    Global,
+    Hopping,
+    LookBack,
+    Session,
+    Tumbling,
+    WindowAssigner,
+)
 from tests.known_answers.timeline import at, clock_time, end, row, story
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -81,6 +90,18 @@ def test_windows_of_the_users_own(run: Any) -> None:
         ("08:00", "16:00", "on_time", 0, 6),
     ]
     assert outputs["late"] == []
+
+
+def test_cumulating_in_one_step_is_tumbling(run: Any) -> None:
+    # The step is the size: one window at a time, whatever is aggregated.
+    window = Cumulating(10 * MINUTE, 10 * MINUTE)
+    build = lambda s: s.key_by("key").window(window).aggregate(t=hr.count_distinct("value"))
+    rows = [row("08:01", 1), row("08:02", 1), row("08:03", 2), row("08:11", 1)]
+    outputs = run(build, story(at(None, None, *rows), at(None, "08:10"), end()))
+    assert shown(outputs["main"]) == [
+        ("08:00", "08:10", "on_time", 0, 2),
+        ("08:10", "08:20", "on_time", 0, 1),
+    ]
 
 
 def test_peers_of_a_look_back_see_each_other(run: Any) -> None:

@@ -106,7 +106,7 @@ windows = st.sampled_from(
 cumulating = st.sampled_from(
     [
         Window(size, step, shift, None, True)
-        for size, step, shift in [(6, 2, 0), (8, 4, 3), (5, 1, 2)]
+        for size, step, shift in [(6, 2, 0), (8, 4, 3), (5, 1, 2), (4, 4, 0)]
     ]
 )
 sessions = st.sampled_from([Session(timedelta(microseconds=gap)) for gap in (1, 2, 4, 7)])

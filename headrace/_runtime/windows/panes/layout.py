@@ -69,8 +69,10 @@ class Layout:
     def of(cls, node: WindowAggregate) -> Layout:
         """The layout of a step."""
         keys = plain_keys_schema(node.keys, node.input_schema)
-        # Members of a table cannot be forgotten key by key, as a firing that discards must.
-        merged = node.window.panes > 1 or node.accumulation == "discarding"
+        # Members of a table cannot be forgotten key by key, as a firing that discards must, nor moved to
+        # the running total of a cumulating window, be it one of a single step.
+        merged = node.window.panes > 1 or node.window.cumulating
+        merged = merged or node.accumulation == "discarding"
         setting = Setting(
             node.uid, node.input_schema, keys, overlapping=merged, weighted=node.weighted
         )
