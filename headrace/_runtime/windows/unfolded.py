@@ -6,7 +6,7 @@ Dictionaries and views become plain arrays, because state holds no others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,10 @@ from headrace._graph.nodes import WindowStep
 from headrace._runtime.aggregates.fold import Fold
 from headrace._runtime.aggregates.kinds import Setting, make_fold
 from headrace._runtime.operator import HASH
-from headrace._runtime.plain_keys import key_columns, plain_key_type, plain_keys_schema
+from headrace._runtime.plain_keys import key_columns, number_keys, plain_key_type, plain_keys_schema
 from headrace._runtime.rows import Rows
 from headrace._runtime.windows.folding import FOLD_BYTES, FOLD_ROWS
+from headrace._runtime.windows.heavy import HeavyKeys
 from headrace.aggregates import Aggregate
 from headrace.keys import hash_keys
 
@@ -67,6 +68,12 @@ class Unfolded:
         self._schema = pa.schema([*columns, *_OWN])
         self._batches: list[pa.RecordBatch] = []
         self._joined: list[pa.RecordBatch] = []
+        self._weights = HeavyKeys(node.keys)
+
+    @property
+    def heavy(self) -> Mapping[str, int]:
+        """The heaviest keys of all that was taken, and their rows."""
+        return self._weights.found
 
     def add(self, rows: Rows) -> None:
         """Keep rows; none has a null key."""
@@ -90,6 +97,16 @@ class Unfolded:
         if self._batches:
             self._joined.append(join_batches(self._batches))
             self._batches = []
+            self._weigh(self._joined[-1])
+
+    def _weigh(self, batch: pa.RecordBatch) -> None:
+        named = dict(zip(batch.schema.names, batch.columns, strict=True))
+        keys = key_columns(self._keys, named, batch.num_rows)
+        # Rows are not grouped here for any other reason.
+        if self._weights.suspects(keys):
+            numbers, firsts = number_keys(keys)
+            places = pa.array(firsts)
+            self._weights.see([key.take(places) for key in keys], pa.array(np.bincount(numbers)))
 
 
 def is_enough(batches: Sequence[pa.RecordBatch]) -> bool:

@@ -5,7 +5,7 @@ Where a window begins is known behind the shuffle only, so nothing can be folded
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -37,3 +37,7 @@ class CountFeeder(Feeder):
     def flush(self) -> Iterator[pa.RecordBatch]:
         """The rows, in order of arrival."""
         yield from self._rows.take()
+
+    def heavy(self) -> Mapping[str, int]:
+        """The heaviest keys of the rows that went on."""
+        return self._rows.heavy

@@ -5,7 +5,7 @@ The watermark promised that no row at or before it would come, and results that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
@@ -40,3 +40,7 @@ class LookBackFeeder(Feeder):
     def flush(self) -> Iterator[pa.RecordBatch]:
         """The rows, in order of arrival."""
         yield from self._rows.take()
+
+    def heavy(self) -> Mapping[str, int]:
+        """The heaviest keys of the rows that went on."""
+        return self._rows.heavy

@@ -22,7 +22,7 @@ windows = st.builds(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(streams(few_keys=True), windows, disturbances())
 def test_any_count(epochs: Any, window: Count, how: Any) -> None:
     aggregates = {"rows": agg.count(), "all": agg.collect("number"), "words": EACH["distinct_text"]}
