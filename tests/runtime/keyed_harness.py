@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headrace._graph.nodes import MAIN
 from headrace._runtime import registry
 from headrace._runtime.operator import Moment
 from headrace._runtime.rows import Rows
@@ -21,6 +22,9 @@ from headrace.keys import groups_of
 from headrace.testing.oracle import OracleEpoch
 
 Outputs = dict[str, list[dict[str, Any]]]
+
+#: Ends behind the last microsecond of the year 9999 are shown as that.
+_LAST_US = 253_402_300_799_999_999
 
 
 @dataclass
@@ -83,6 +87,8 @@ class KeyedHarness:
                 operator.merge(batch)
             for output, rows in [*released, *operator.settle()]:
                 check_rows(rows, self.node.output_schema(output))
+                if output == MAIN:
+                    check_times(rows)
                 outputs[output] += rows.batch.to_pylist()
             operator.outlook()
             state.commit()
@@ -111,6 +117,14 @@ def timed_rows(schema: pa.Schema, rows: Sequence[Any]) -> Rows:
     """(timestamp, row) pairs as they come out of a source."""
     batch = pa.RecordBatch.from_pylist([dict(row) for _, row in rows], schema=schema)
     return Rows(batch, np.array([ts_us for ts_us, _ in rows], np.int64))
+
+
+def check_times(rows: Rows) -> None:
+    """A result has the last microsecond of its window, also one that is withdrawn: what counted it takes it back."""
+    if "window_end" in rows.batch.schema.names:
+        ends = rows.batch.column("window_end").cast(pa.int64()).to_numpy()
+        representable = ends < _LAST_US
+        assert (rows.timestamps == ends - 1)[representable].all()
 
 
 def check_rows(rows: Rows, schema: pa.Schema) -> None:

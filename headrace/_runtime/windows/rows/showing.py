@@ -126,7 +126,18 @@ class Showing:
         withdrawn = pa.array(["-U"] * len(order))
         change = pa.compute.if_else(pa.array(signs), withdrawn, batch.column(at))
         columns = [*batch.columns[:at], change, *batch.columns[at + 1 :]]
-        return Rows(pa.RecordBatch.from_arrays(columns, schema=batch.schema), _numbers(stamps))
+        result = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+        return Rows(result, _when(result, _numbers(stamps), signs, timed=self._node.window.timed))
+
+
+def _when(
+    rows: pa.RecordBatch, stamps: Integers, signs: Sequence[bool], *, timed: bool
+) -> Integers:
+    """What is withdrawn has the time it had: the window behind this one that counted it takes it back."""
+    if not timed:
+        return stamps
+    ends = rows.column("window_end").cast(pa.int64()).to_numpy()
+    return np.where(signs, ends - 1, stamps)
 
 
 def flush_of(rows: pa.RecordBatch) -> Flush:
