@@ -52,8 +52,8 @@ AGGREGATES = {
     "all": agg.collect("number"),
 }
 RETRACTABLE = {"rows": agg.count(), "total": agg.sum("number")}
-MANY = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-SOME = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
 
 aligned = windows | cumulating
 gaps_of_rows = st.just(Session.dynamic("gap"))

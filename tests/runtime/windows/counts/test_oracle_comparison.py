@@ -22,7 +22,7 @@ windows = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(streams(few_keys=True), windows, disturbances())
 def test_any_count(epochs: Any, window: Count, how: Any) -> None:
     aggregates = {"rows": agg.count(), "all": agg.collect("number"), "words": EACH["distinct_text"]}
@@ -30,13 +30,13 @@ def test_any_count(epochs: Any, window: Count, how: Any) -> None:
 
 
 @pytest.mark.parametrize("window", [Count(3), Count(4, 4), Count(4, 2), Count(5, 2)], ids=str)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(epochs=streams(few_keys=True), how=disturbances())
 def test_each_aggregate(window: Count, epochs: Any, how: Any) -> None:
     compare(step_node(CountAggregate, window, EACH), epochs, **how)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(streams(), windows, disturbances())
 def test_few_keys_at_a_time(epochs: Any, window: Count, how: Any) -> None:
     with pytest.MonkeyPatch.context() as patched:
@@ -44,7 +44,7 @@ def test_few_keys_at_a_time(epochs: Any, window: Count, how: Any) -> None:
         compare(step_node(CountAggregate, window, EACH), epochs, **how)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(epochs=streams(), window=windows, how=disturbances())
 def test_keys_of_two_columns(epochs: Any, window: Count, how: Any) -> None:
     filled = [

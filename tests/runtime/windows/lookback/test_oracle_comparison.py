@@ -21,8 +21,8 @@ from tests.runtime.windows.cases import compare, disturbances, step_node, stream
 from tests.runtime.windows.each_aggregate import EACH
 
 SIMPLE = {"rows": agg.count(), "total": agg.sum("number"), "newest": agg.last("text")}
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SOME = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 sizes = st.sampled_from([1, 2, 3, 7, 8, 9, 20, 100])
 

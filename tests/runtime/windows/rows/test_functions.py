@@ -35,7 +35,7 @@ from tests.runtime.windows.cases import (
 from tests.runtime.windows.rows.written import Summary, Sums, Tells, process_node
 from tests.runtime.windows.trigger_cases import any_evictor, any_trigger
 
-SOME = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 ROWS = [(5, row("a", 1)), (7, row("a", 2)), (3, row("b", 3))]
 
 
