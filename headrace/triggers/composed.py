@@ -51,6 +51,12 @@ Verdicts = dict[int, TriggerResult]
 Ask = Callable[[Trigger, Any], TriggerResult]
 
 
+_CONTINUE = TriggerResult.CONTINUE
+_FIRE = TriggerResult.FIRE
+_PURGE = TriggerResult.PURGE
+_FIRE_AND_PURGE = TriggerResult.FIRE_AND_PURGE
+
+
 @dataclass(frozen=True)
 class Composed(BuiltIn):
     """Passes everything to its parts and makes one result of theirs."""
@@ -123,6 +129,8 @@ class AnyOf(Composed):
 
     def combine(self, verdicts: Verdicts, context: Inside) -> TriggerResult:
         """After a firing all start anew."""
+        if all(verdict is _CONTINUE for verdict in verdicts.values()):
+            return _CONTINUE
         if _fires(verdicts):
             self.start(context)
         return super().combine(verdicts, context)
@@ -318,11 +326,12 @@ def or_finally(trigger: Trigger, last: Trigger) -> OrFinally:
 
 
 def _fires(verdicts: Verdicts) -> bool:
-    return any(verdict.fires for verdict in verdicts.values())
+    # Asked for every row: a look at the members is several times faster than their properties.
+    return any(v is _FIRE or v is _FIRE_AND_PURGE for v in verdicts.values())
 
 
 def _purges(verdicts: Verdicts) -> bool:
-    return any(verdict.purges for verdict in verdicts.values())
+    return any(v is _PURGE or v is _FIRE_AND_PURGE for v in verdicts.values())
 
 
 def _several(word: str, triggers: tuple[Trigger, ...]) -> tuple[Trigger, ...]:

@@ -7,8 +7,8 @@ firings are a *segment*; segments that are added up are a *run*, which a purge e
     segments   0  0     1  1     2     3  3
     runs       0  0     0  0     0     1  1      F shows 0; 0+1; P shows 0+1+2; then 3 is left
 
-All segments are folded by one grouping, then merged into their runs in rounds: the first of every run, then the
-second, and so on. The first run of a cell starts with what is in state, and the last one is what stays there.
+All segments are folded by one grouping, then merged into their runs (`runs`). The first run of a cell starts with
+what is in state, and the last one is what stays there.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from headrace._runtime.windows.folding import fold_groups
 from headrace._runtime.windows.rows.cells import Cell, Cells
 from headrace._runtime.windows.rows.firing import Firing
 from headrace._runtime.windows.rows.layout import Layout
+from headrace._runtime.windows.rows.runs import Runs
 from headrace._runtime.windows.scratch import Scratch
 
 __all__ = ["Folded"]
@@ -110,18 +111,12 @@ class Folded:
         scratch = self._loaded()
         parts = self._parts(flush, numbers) if flush is not None and self._segments else []
         runs = np.array(self._segment_runs, np.int64)
-        segments = _by_place(np.array(self._segment_places, np.int64))
-        fired = _by_place(np.array([firing.position for firing in firings], np.int64))
-        of_firings = np.array([firing.run for firing in firings], np.int64)
-        shown: list[tuple[Integers, list[pa.Array]]] = []
-        for place in range(max(len(segments) + 1, len(fired))):
-            if place:
-                self._merge(scratch, runs, segments[place - 1], parts)
-            if place < len(fired) and len(fired[place]):
-                who = fired[place]
-                shown.append((who, self._results(scratch, of_firings[who])))
+        places = np.array(self._segment_places, np.int64)
+        fired = np.array([firing.run for firing in firings], np.int64)
+        positions = np.array([firing.position for firing in firings], np.int64)
+        values = Runs(self._folds, scratch, runs, places, parts).add_up(fired, positions)
         self._store(scratch)
-        return _in_order(shown, self._results(scratch, np.empty(0, np.int64)))
+        return values
 
     def _loaded(self) -> Scratch:
         """A place for every run; the first of a cell has what lies in state."""
@@ -146,15 +141,6 @@ class Folded:
                 own = fold.arrive(own, numbers[np.array(self._segment_firsts, np.int64)])
             parts.append(list(own))
         return parts
-
-    def _merge(
-        self, scratch: Scratch, runs: Integers, segments: Integers, parts: list[list[pa.Array]]
-    ) -> None:
-        whole = len(segments) == len(runs)
-        places = None if whole else pa.array(segments)
-        for fold, own in zip(self._folds, parts, strict=True):
-            chosen = own if places is None else [part.take(places) for part in own]
-            fold.merge(scratch, runs[segments], chosen)
 
     def _store(self, scratch: Scratch) -> None:
         """The last run of each cell is what stays."""
@@ -182,22 +168,3 @@ class Folded:
             for fold in self._folds:
                 fold.merge(table, to, fold.export(table, slots))
             table.touch(to)
-
-
-def _by_place(places: Integers) -> list[Integers]:
-    """Which have the place 0, which 1, and so on."""
-    if not len(places):
-        return []
-    order = np.argsort(places, kind="stable")
-    edges = np.searchsorted(places[order], np.arange(1, int(places.max()) + 1))
-    return list(np.split(order, edges))
-
-
-def _in_order(
-    shown: Sequence[tuple[Integers, list[pa.Array]]], nothing: list[pa.Array]
-) -> list[pa.Array]:
-    if not shown:
-        return nothing
-    order = pa.array(np.argsort(np.concatenate([who for who, _ in shown])))
-    columns = zip(*(values for _, values in shown), strict=True)
-    return [pa.concat_arrays(parts).take(order) for parts in columns]

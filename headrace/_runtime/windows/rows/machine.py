@@ -145,10 +145,11 @@ class Machine:
         now = self._now
         live = self._cells.live
         found = ((due(cell), cell) for cell in live.values())
-        waiting = [(time, cell.start, cell.slot) for time, cell in found if time != NONE]
+        # Of one key, windows are looked at in their order: what a function keeps for a key may depend on it.
+        waiting = [(time, cell.start, cell.last, cell.slot) for time, cell in found if time != NONE]
         heapify(waiting)
         while waiting:
-            time, _, slot = heappop(waiting)
+            time, *_, slot = heappop(waiting)
             cell = live[slot]
             self._look_at(cell)
             pop(cell.values, time)
@@ -157,24 +158,26 @@ class Machine:
             if verdict is not _CONTINUE:
                 self._do(cell, verdict)
             if (following_time := due(cell)) != NONE:
-                heappush(waiting, (following_time, cell.start, slot))
+                heappush(waiting, (following_time, cell.start, cell.last, slot))
         now.event_us = now.watermark_us
 
     def settle(self, cells: Iterable[Cell], *, closing: bool) -> None:
         """Whatever waits to be shown."""
-        if not self._tree.settles:
-            return
-        for cell in cells:
+        for cell in cells if self._tree.settles else ():
             self._look_at(cell)
             verdict = self._tree.settle(closing=closing)
             if verdict is not _CONTINUE:
                 self._do(cell, verdict)
 
-    def over(self) -> list[Cell]:
-        """The cells whose windows are over."""
-        watermark, closes_at = self._now.watermark_us, self._cells.closes_at
+    def live(self) -> list[Cell]:
+        """The cells that this epoch looks at, in the order of their windows."""
         live = [cell for cell in self._cells.live.values() if not cell.gone]
-        return [cell for cell in live if closes_at(cell) <= watermark]
+        return sorted(live, key=_span)
+
+    def over(self) -> list[Cell]:
+        """Those whose windows are over."""
+        watermark, closes_at = self._now.watermark_us, self._cells.closes_at
+        return [cell for cell in self.live() if closes_at(cell) <= watermark]
 
     def close(self, cells: Sequence[Cell]) -> list[Firing]:
         """These cells leave; as many firings that never were, for functions that clear their state."""
@@ -201,9 +204,10 @@ class Machine:
 
     # Firing
 
-    def own(self, cell: Cell) -> None:
-        """Show the rows of a cell that is none: too late for all others, they are alone."""
-        self._fire(cell, OWN)
+    def own(self, cells: Iterable[Cell]) -> None:
+        """Show the rows of cells that are none: too late for all others, they are alone."""
+        for cell in cells:
+            self._fire(cell, OWN)
 
     def _do(self, cell: Cell, verdict: TriggerResult) -> None:
         if verdict is not TriggerResult.PURGE and cell.rows:
@@ -287,3 +291,7 @@ class Machine:
 def _see(cell: Cell, timestamp: int | None) -> None:
     if timestamp is not None and timestamp > cell.greatest:
         cell.greatest = timestamp
+
+
+def _span(cell: Cell) -> tuple[int, int]:
+    return cell.start, cell.last

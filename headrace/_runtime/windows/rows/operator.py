@@ -96,7 +96,8 @@ class RowsOperator(KeyedOperator):
         machine.run_timers()
         yield from outputs
         yield from self._show()
-        yield from self._late_rows()
+        if self._node.on_late != "own_window":
+            yield from self._late_rows()
         machine.move(moment.watermark, moment.clock)
         if not self._layout.counts:
             self._settled += self._close(machine.over())
@@ -106,8 +107,8 @@ class RowsOperator(KeyedOperator):
         machine = self._machine
         self._settled += self._take_waiting()
         machine.run_timers()
-        live = [cell for cell in self._cells.live.values() if not cell.gone]
-        machine.settle(live, closing=False)
+        if self._tree.settles:
+            machine.settle(machine.live(), closing=False)
         self._settled += self._show()
         if self._node.on_late == "own_window":
             self._settled += self._own_windows()
@@ -188,15 +189,26 @@ class RowsOperator(KeyedOperator):
         return self._showing.folded(firings, keys, values)
 
     def _close(self, over: list[Cell]) -> list[Output]:
-        over.sort(key=lambda cell: (cell.start, cell.last))
-        self._machine.settle(over, closing=True)
-        outputs = self._show()
-        closed = self._machine.close(over)
-        if self._functions is not None:
-            outputs += self._functions.clear(closed, self._cells.key_values(over))
+        """The last firings of windows that are over; then they leave, one after the other."""
+        outputs: list[Output] = []
+        leaving: list[Cell] = []
+        for cell in over:
+            self._machine.settle((cell,), closing=True)
+            if self._functions is not None and self._machine.firings:
+                # A function sees the windows of a key in their order: those before this one are cleared first.
+                outputs += self._leave(leaving) + self._show()
+                leaving = []
+            leaving.append(cell)
+        outputs += self._show() + self._leave(leaving)
         if self._sessions is not None:
             self._sessions.close(over, self._watermark)
         return outputs
+
+    def _leave(self, cells: list[Cell]) -> list[Output]:
+        closed = self._machine.close(cells)
+        if self._functions is None:
+            return []
+        return self._functions.clear(closed, self._cells.key_values(cells))
 
     def _own_windows(self) -> list[Output]:
         late, self._late = self._late, []
@@ -204,20 +216,24 @@ class RowsOperator(KeyedOperator):
             return []
         rows = Incoming(self._layout, join_batches(late))
         own = own_cells(self._layout, rows)
+        if len(own.left):
+            # No window can be made for them, but nothing is lost in silence.
+            self._late = [rows.batch.take(pa.array(own.left))]
+        if not own.cells:
+            return []
         pool = self._kept(rows, None)
         if isinstance(self._contents, Contents):
             self._contents.expect(pool, own.rows)
         for code in own.codes.tolist():
             own.cells[code].rows += 1
             self._contents.add(own.cells[code])
-        for cell in own.cells:
-            self._machine.own(cell)
+        self._machine.own(own.cells)
         return self._show(
             pool.take(pa.array(own.rows)), np.zeros(len(own.rows), np.int64), own.keys
         )
 
     def _late_rows(self) -> list[Output]:
-        if self._node.on_late == "own_window" or not self._late:
+        if not self._late:
             return []
         late, self._late = join_batches(self._late), []
         schema = self._node.input_schema

@@ -33,18 +33,26 @@ class Own:
     keys: list[pa.Array]
     codes: Integers
     rows: Integers
+    #: Rows that have no window at all.
+    left: Integers
 
 
 def own_cells(layout: Layout, rows: Incoming) -> Own:
     """The windows of these rows, for themselves."""
     pairs = _merged(rows) if layout.merging else _assigned(layout, rows)
+    left = np.setdiff1d(np.arange(rows.size), pairs.rows)
+    if not len(pairs.rows):
+        return Own([], [], pairs.rows, pairs.rows, left)
     codes, firsts = number_pairs(rows.keys, pairs)
+    # Windows of one key in their order, as everywhere.
+    order = np.lexsort((pairs.lasts[firsts], pairs.starts[firsts]))
+    codes, firsts = np.argsort(order)[codes], firsts[order]
     bounds = zip(pairs.starts[firsts].tolist(), pairs.lasts[firsts].tolist(), strict=True)
     cells = [Cell(-1, start, last, []) for start, last in bounds]
     for cell in cells:
         cell.state = [None] * len(layout.state or ())
         cell.stored = Stored(-1, [])
-    return Own(cells, _taken(rows.keys, pairs.rows[firsts]), codes, pairs.rows)
+    return Own(cells, _taken(rows.keys, pairs.rows[firsts]), codes, pairs.rows, left)
 
 
 def _assigned(layout: Layout, rows: Incoming) -> Pairs:

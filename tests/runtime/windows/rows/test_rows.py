@@ -15,6 +15,7 @@ from headrace._graph.nodes import LATE, MAIN, SessionAggregate, WindowAggregate,
 from headrace._runtime import registry
 from headrace._runtime.operator import Moment, Outlook
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
+from headrace._runtime.windows.rows.runs import ROUNDS
 from headrace.errors import UserCodeError
 from headrace.evictors import Evictor
 from headrace.testing.oracle import OracleEpoch
@@ -25,6 +26,7 @@ from tests.runtime.contract import assert_same
 from tests.runtime.keyed_harness import KeyedHarness, timed_rows
 from tests.runtime.windows.cases import (
     SCHEMA,
+    compare,
     cumulating,
     disturbances,
     lateness,
@@ -37,7 +39,7 @@ from tests.runtime.windows.cases import (
 )
 
 AGGREGATES = {"rows": agg.count(), "total": agg.sum("number"), "all": agg.collect("number")}
-SOME = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 ROWS = [(5, row("a", 1)), (7, row("a", 2)), (3, row("b", 3))]
 INSTANT = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -68,6 +70,27 @@ def test_one_batch_may_fire_a_cell_many_times() -> None:
     assert [r["rows"] for r in found] == list(range(3, 50, 3))
     assert [r["firing"] for r in found] == list(range(16))
     assert found[-1]["all"] == list(range(48))
+
+
+def test_a_heavy_key_fires_more_often_than_rounds_are_made() -> None:
+    keys = "aabaaac"
+    rows = [(n % 20, row(keys[n % 7], n, text=str(n % 11))) for n in range(400)]
+    rows = [(ts, fields) for ts, fields in rows if fields["number"] % 13]
+    epochs = [
+        OracleEpoch(NO_WATERMARK, 2, rows[:20]),
+        OracleEpoch(2, 4, rows[20:]),
+        OracleEpoch(4, END_OF_TIME),
+    ]
+    more = {
+        "newest": agg.last("text"),
+        "words": agg.count_distinct("text"),
+        "most": agg.max("number"),
+    }
+    for window in (Window(20, 20), Session(us(5))):
+        for trigger in (triggers.count(2), triggers.after_each(*[triggers.count(1)] * 60)):
+            node = step_node(WindowProcess, window, AGGREGATES | more, trigger=trigger)
+            compare(node, epochs)
+    assert len(rows) > 4 * ROUNDS
 
 
 def outlook_behind(trigger: Trigger | None, rows: Any = ROWS) -> Outlook:
@@ -123,8 +146,9 @@ def test_a_window_given_twice_is_one() -> None:
     assert sorted(r["rows"] for r in found) == [1, 2]
 
 
-def test_a_row_without_windows_is_late() -> None:
-    found = KeyedHarness(step_node(WindowProcess, At(), AGGREGATES)).run(
+@pytest.mark.parametrize("on_late", ["side_output", "own_window"])
+def test_a_row_without_windows_is_late(on_late: Any) -> None:
+    found = KeyedHarness(step_node(WindowProcess, At(), AGGREGATES, on_late=on_late)).run(
         [OracleEpoch(NO_WATERMARK, 2, ROWS)]
     )
     assert len(found[LATE]) == 3
