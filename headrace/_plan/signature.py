@@ -1,7 +1,7 @@
 """What a checkpoint depends on, as JSON, and what changed between two of them, as sentences.
 
-In it: which sources there are and what gives their positions a meaning; the uid, keys, window and
-aggregates of every keyed step, where it stands and what feeds it; the uids of sinks. Not in it: bodies of
+In it: which sources there are and what gives their positions a meaning; the uid, keys, window, trigger,
+aggregates and declared state of every keyed step, where it stands and what feeds it; the uids of sinks. Not in it: bodies of
 user functions, stateless steps, options of sinks, watermark strategies. Those may change between two runs.
 """
 
@@ -11,11 +11,21 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from headrace._graph.nodes import Node, ReadSource, WindowStep, WriteSink
+from headrace._graph.nodes import (
+    LookBackAggregate,
+    Node,
+    ReadSource,
+    WindowProcess,
+    WindowStep,
+    WriteSink,
+)
 from headrace._plan.depths import measure
 from headrace.aggregates import Aggregate
 from headrace.endpoints import Json
 from headrace.functions import accumulator_type
+from headrace.state import declared
+from headrace.triggers import Trigger
+from headrace.triggers.builtin import BuiltIn
 
 __all__ = ["describe_change", "digest", "signature"]
 
@@ -80,7 +90,36 @@ def _firing(node: WindowStep) -> dict[str, Json]:
     trigger = getattr(node, "trigger", None)
     if trigger is not None:
         signed["trigger"] = trigger.name
+    if isinstance(node, LookBackAggregate):
+        signed["rows"] = _columns(node)
+    if isinstance(node, WindowProcess):
+        signed |= _kept(node)
     return signed
+
+
+def _columns(node: WindowStep) -> list[Json]:
+    return [f"{field.name} ({field.type})" for field in node.input_schema]
+
+
+def _kept(node: WindowProcess) -> dict[str, Json]:
+    """Rows that windows keep as they are, and what the user's classes keep."""
+    signed: dict[str, Json] = {}
+    if node.evictor is not None or not node.aggregates:
+        signed["rows"] = _columns(node)
+    classes = [*_written(node.trigger), *([] if node.function is None else [type(node.function)])]
+    state = {c.__name__: [f"{n} ({kind})" for n, (kind, _) in declared(c).items()] for c in classes}
+    if any(state.values()):
+        signed["state"] = [f"{name}: {', '.join(kept)}" for name, kept in state.items() if kept]
+    return signed
+
+
+def _written(trigger: Trigger | None) -> Iterator[type]:
+    """The classes of users in a trigger."""
+    if isinstance(trigger, BuiltIn):
+        for part in trigger.parts:
+            yield from _written(part)
+    elif trigger is not None:
+        yield type(trigger)
 
 
 def _aggregate(name: str, aggregate: Aggregate, schema: pa.Schema) -> str:

@@ -7,8 +7,10 @@ from headrace import aggregates, approximate
 from headrace._plan.signature import describe_change, digest, signature
 from headrace.environment import Environment
 from headrace.expressions import col
-from headrace.functions import AggregateFunction
-from headrace.windows import Hopping, Tumbling
+from headrace.functions import AggregateFunction, ProcessWindowFunction
+from headrace.state import Value
+from headrace.triggers import Trigger, TriggerResult, purging
+from headrace.windows import Hopping, LookBack, Tumbling
 
 SECOND = timedelta(seconds=1)
 TEN_SECONDS = Tumbling(10 * SECOND)
@@ -168,5 +170,69 @@ def test_the_columns_of_reduced_rows_may_not_change(signed):
     assert describe_change(signed(n=reduced), signed(n=aggregates.reduce_of(min))) == []
 
 
+class Tells(ProcessWindowFunction):
+    calls: Value[int]
+
+    def process(self, key, context, rows) -> list[int]:
+        return []
+
+
+class TellsMore(Tells):
+    words: Value[list[str]]
+
+
+class Waits(Trigger):
+    seen: Value[int]
+
+    def on_element(self, row, timestamp, window, context):
+        return TriggerResult.CONTINUE
+
+
+class WaitsLonger(Waits):
+    @property
+    def name(self):
+        return "Waits"
+
+    seen: Value[float]
+
+
+def process(chosen, function, trigger):
+    windowed = chosen.key_by("auction").window(TEN_SECONDS)
+    return windowed.trigger(trigger).process(function, uid="told")
+
+
+def test_what_functions_and_triggers_keep_may_not_change(bids, source, strategy, sink):
+    def build(function, trigger, price="price"):
+        env = Environment("job")
+        rows = env.from_source(source(bids.schema, "bids"), watermarks=strategy, uid="bids")
+        process(rows.select("auction", price=price), function, purging(trigger)).sink_to(
+            sink, uid="out"
+        )
+        return signature(env.plan(shards=1).nodes.values())
+
+    found = describe_change(build(Tells(), Waits()), build(TellsMore(), Waits()))
+    assert "TellsMore: calls (int64), words (list<" in found[0]
+    found = describe_change(build(Tells(), Waits()), build(Tells(), WaitsLonger()))
+    assert "Waits: seen (int64)" in found[0]
+    found = describe_change(
+        build(Tells(), Waits()), build(Tells(), Waits(), col("price").cast(str))
+    )
+    assert "price (int64)" in found[0]
+    assert describe_change(build(Tells(), Waits()), build(Tells(), Waits())) == []
+
+
 def test_another_way_to_describe_jobs_is_told(signed):
     assert "version of Headrace" in describe_change({"format": 0}, signed())[0]
+
+
+def test_the_columns_of_rows_that_a_look_back_keeps_may_not_change(env, bids, sink):
+    for columns in (("auction", "price"), ("auction", "price", "channel")):
+        (
+            bids.select(*columns)
+            .key_by("auction")
+            .window(LookBack(timedelta(seconds=5)))
+            .aggregate(n=aggregates.count(), uid=f"with-{len(columns)}")
+            .sink_to(sink, uid=f"out-{len(columns)}")
+        )
+    steps = signature(env.graph.nodes)["steps"]
+    assert steps["with-2"]["rows"] != steps["with-3"]["rows"]
