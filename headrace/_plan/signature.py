@@ -106,11 +106,16 @@ def _kept(node: WindowProcess) -> dict[str, Json]:
     signed: dict[str, Json] = {}
     if node.evictor is not None or not node.aggregates:
         signed["rows"] = _columns(node)
-    classes = [*_written(node.trigger), *([] if node.function is None else [type(node.function)])]
-    state = {c.__name__: [f"{n} ({kind})" for n, (kind, _) in declared(c).items()] for c in classes}
-    if any(state.values()):
-        signed["state"] = [f"{name}: {', '.join(kept)}" for name, kept in state.items() if kept]
+    if node.function is not None and (state := _declared(type(node.function))):
+        signed["state"] = state
+    if state := [kept for written in _written(node.trigger) for kept in _declared(written)]:
+        signed["state of the trigger"] = state
     return signed
+
+
+def _declared(owner: type) -> list[Json]:
+    # Classes may be renamed; the names and types of what they keep may not change.
+    return [f"{name} ({kind})" for name, (kind, _) in declared(owner).items()]
 
 
 def _written(trigger: Trigger | None) -> Iterator[type]:

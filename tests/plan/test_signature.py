@@ -211,9 +211,9 @@ def test_what_functions_and_triggers_keep_may_not_change(bids, source, strategy,
         return signature(env.plan(shards=1).nodes.values())
 
     found = describe_change(build(Tells(), Waits()), build(TellsMore(), Waits()))
-    assert "TellsMore: calls (int64), words (list<" in found[0]
+    assert "had state [calls (int64)] and now has [calls (int64), words (list<" in found[0]
     found = describe_change(build(Tells(), Waits()), build(Tells(), WaitsLonger()))
-    assert "Waits: seen (int64)" in found[0]
+    assert "had state of the trigger [seen (int64)] and now has [seen (double)]" in found[0]
     found = describe_change(
         build(Tells(), Waits()), build(Tells(), Waits(), col("price").cast(str))
     )
