@@ -34,6 +34,7 @@ from headrace.schema import (
 )
 from headrace.watermarks import WatermarkStrategy
 from headrace.windows import Assigner, Count, Session
+from headrace.windows.assigner import check_time
 
 if TYPE_CHECKING:
     from headrace.windowed import WindowedStream
@@ -310,6 +311,7 @@ def _windowed(
             f"{verb} takes one of hr.windows, for example windows.Tumbling(size) or"
             f" windows.Session(gap), not {window!r}."
         )
+    check_time(window.time)
     if window.time == "event" and window.needs_event_time:
         require_event_time(graph.nodes, port, verb)
     if isinstance(window, Session):

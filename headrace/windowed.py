@@ -29,6 +29,7 @@ from headrace.expressions import col
 from headrace.functions import AggregateFunction, ProcessWindowFunction
 from headrace.outputs import OutputTag
 from headrace.schema import as_schema
+from headrace.state import declared
 from headrace.stream import Stream
 from headrace.triggers import Trigger
 from headrace.windows import Assigner, Count, LookBack, WindowAssigner
@@ -98,6 +99,7 @@ class WindowedStream:
                 f"{trigger.name} cannot be used with windows that merge ({self._said.window}): it does not"
                 " say can_merge, and has no on_merge."
             )
+        declared(type(trigger))
         return self._with(trigger=trigger)
 
     def accumulating(self) -> WindowedStream:
@@ -144,6 +146,11 @@ class WindowedStream:
         if then is not None:
             results = self._function_schema(then, schema)
             return self._process(results, side_outputs, uid, aggregates=wanted, function=then)
+        if schema is not None or side_outputs:
+            raise BuildError(
+                "aggregate takes schema= and side_outputs= only with then=function; the columns of aggregates"
+                " follow from them."
+            )
         results = result_fields(
             self._keys, self._said.window, self._said.accumulation, wanted, columns
         )
@@ -224,10 +231,12 @@ class WindowedStream:
     def _check_changes(self, aggregates: dict[str, Aggregate], function: Any) -> bool:
         if not carries_changes(self._graph.nodes, self._port):
             return False
-        if function is not None or isinstance(self._said.window, Count | LookBack | WindowAssigner):
+        by_row = isinstance(self._said.window, Count | LookBack | WindowAssigner)
+        if function is not None or by_row or self._said.evictor is not None:
             raise BuildError(
-                "These rows come from a retracting window, and only aggregates over windows of time can take"
-                " back what was withdrawn; aggregate them so, or make the first window accumulating."
+                "These rows come from a retracting window, and only aggregates over windows of time, without an"
+                " evictor, can take back what was withdrawn; aggregate them so, or make the first window"
+                " accumulating."
             )
         for name, aggregate in aggregates.items():
             check_retractable(aggregate, name)
@@ -238,6 +247,7 @@ class WindowedStream:
             raise BuildError(
                 f"process takes an instance of a class derived from hr.ProcessWindowFunction, not {function!r}."
             )
+        declared(type(function))
         return result_schema(function.process, schema, "process", many=True)
 
     def _process(
@@ -257,7 +267,7 @@ class WindowedStream:
             raise BuildError(
                 "What a function yields cannot be withdrawn; use retracting() with aggregates alone."
             )
-        names = [tag.name for tag in side_outputs]
+        names = [tag.name for tag in _checked_tags(side_outputs)]
         if repeated := [name for name in names if names.count(name) > 1]:
             raise BuildError(f"There are two side outputs named '{repeated[0]}'.")
         return self._add(
@@ -322,11 +332,20 @@ class WindowResult(Stream):
     def side_output(self, tag: OutputTag) -> Stream:
         """The rows that the function gave to this tag."""
         node = self._graph.nodes[self._step]
-        declared = dict(getattr(node, "side_outputs", ()))
-        if tag.name not in declared or not declared[tag.name].equals(tag.schema):
-            known = ", ".join(declared) or "none"
+        (tag,) = _checked_tags([tag])
+        outputs = dict(getattr(node, "side_outputs", ()))
+        if tag.name not in outputs or not outputs[tag.name].equals(tag.schema):
+            known = ", ".join(outputs) or "none"
             raise BuildError(
                 f"'{node.uid}' has no side output {tag!r}; it has {known}. Declare it:"
                 " process(..., side_outputs=[tag])."
             )
         return Stream(self._graph, Port(self._step, tag.name))
+
+
+def _checked_tags(tags: object) -> Sequence[OutputTag]:
+    if not isinstance(tags, list | tuple) or not all(isinstance(tag, OutputTag) for tag in tags):
+        raise BuildError(
+            f"A side output is an hr.OutputTag(name, schema), and side_outputs= a list of them, not {tags!r}."
+        )
+    return tags

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headrace._graph.nodes import MAIN, Node, Port, WindowStep
+from headrace._graph.nodes import ERRORS, MAIN, Node, Port, WindowStep
 
 __all__ = ["CHANGE", "carries_changes"]
 
@@ -13,6 +13,8 @@ CHANGE = "change"
 def carries_changes(nodes: Sequence[Node], port: Port) -> bool:
     """Whether rows of this port may withdraw others."""
     node = nodes[port.node]
+    if port.output == ERRORS:
+        return False
     if isinstance(node, WindowStep) and port.output == MAIN:
         return node.accumulation == "retracting"
     return any(carries_changes(nodes, above) for above in node.inputs)

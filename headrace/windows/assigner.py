@@ -47,7 +47,8 @@ class Assigner(ABC):
 class WindowAssigner(Assigner):
     """Windows of the user's own. Derive from it, and give `assign`.
 
-    `name` is what a checkpoint knows it by: change it when windows are cut in another way.
+    `name` is what a checkpoint knows it by: change it when windows are cut in another way. With
+    `time = "processing"` in the class the timestamp is the clock of the epoch.
 
         class Shifts(WindowAssigner):
             def assign(self, row, timestamp):
@@ -59,7 +60,7 @@ class WindowAssigner(Assigner):
 
     @abstractmethod
     def assign(self, row: Any, timestamp: datetime) -> Iterable[tuple[datetime, datetime]]:
-        """The windows `(start, end)` of a row: aware datetimes, start before end. None is refused."""
+        """The windows `(start, end)` of a row: aware datetimes, start before end. With none it goes to `late`."""
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from headrace import aggregates, evictors, windows
+from headrace import aggregates, evictors, state, windows
 from headrace._graph import nodes
 from headrace.errors import BuildError
 from headrace.functions import ProcessWindowFunction
@@ -120,6 +120,17 @@ def test_what_was_withdrawn_may_not_get_lost(by_auction):
     for window in (windows.Count(2), windows.LookBack(SECOND)):
         with pytest.raises(BuildError, match="retracting window"):
             kept.key_by("auction").window(window).aggregate(total=aggregates.sum("n"))
+    with pytest.raises(BuildError, match="without an evictor"):
+        total.evictor(evictors.count(2)).aggregate(total=aggregates.sum("n"))
+
+
+def test_dead_letters_behind_a_retracting_window_are_no_changes(by_auction):
+    counted = by_auction.window(windows.Tumbling(SECOND)).retracting()
+    again = counted.aggregate(n=aggregates.count()).key_by("auction")
+    total = again.window(windows.Tumbling(10 * SECOND)).aggregate(total=aggregates.sum("n"))
+    assert total.errors.select("cause").schema.names == ["cause"]
+    with pytest.raises(BuildError, match="would lose it"):
+        total.late.select("n")
 
 
 def test_a_function_says_its_columns_or_is_told(by_auction):
@@ -140,6 +151,32 @@ def test_side_outputs_are_those_that_were_declared(by_auction):
         result.side_output(small)
     with pytest.raises(BuildError, match="two side outputs named 'big'"):
         windowed.process(Sizes(), side_outputs=[big, big])
+    for wrong in (["big"], "big", big):
+        with pytest.raises(BuildError, match=r"a list of them, not"):
+            windowed.process(Sizes(), side_outputs=wrong)
+    with pytest.raises(BuildError, match=r"is an hr.OutputTag\(name, schema\)"):
+        result.side_output("big")
+
+
+def test_what_only_a_function_needs_is_refused_without_one(by_auction):
+    windowed = by_auction.window(windows.Tumbling(SECOND))
+    for said in ({"schema": {"n": int}}, {"side_outputs": [OutputTag("big", {"n": int})]}):
+        with pytest.raises(BuildError, match="only with then=function"):
+            windowed.aggregate(n=aggregates.count(), **said)
+
+
+def test_state_that_cannot_be_stored_is_refused_where_it_is_used(by_auction):
+    class Counting(Each):
+        seen: state.Value[set]
+
+    class Remembering(Sizes):
+        seen: state.Value[set]
+
+    windowed = by_auction.window(windows.Tumbling(SECOND))
+    with pytest.raises(BuildError, match=r"Counting\.seen"):
+        windowed.trigger(Counting())
+    with pytest.raises(BuildError, match=r"Remembering\.seen"):
+        windowed.process(Remembering())
 
 
 def test_late_rows_have_one_way_to_go(by_auction):
@@ -158,6 +195,8 @@ def test_late_rows_have_one_way_to_go(by_auction):
 def test_wrong_things_are_named(bids, by_auction):
     with pytest.raises(BuildError, match="window takes one of"):
         by_auction.window(10)
+    with pytest.raises(BuildError, match="time='wall' is not a time"):
+        by_auction.window(type("ByTheWall", (Slots,), {"time": "wall"})())
     with pytest.raises(BuildError, match="trigger takes one of"):
         by_auction.window(windows.Tumbling(SECOND)).trigger("count")
     with pytest.raises(BuildError, match="evictor takes one of"):
