@@ -231,12 +231,20 @@ class WindowedStream:
     def _check_changes(self, aggregates: dict[str, Aggregate], function: Any) -> bool:
         if not carries_changes(self._graph.nodes, self._port):
             return False
-        by_row = isinstance(self._said.window, Count | LookBack | WindowAssigner)
+        window = self._said.window
+        by_row = isinstance(window, Count | LookBack | WindowAssigner)
         if function is not None or by_row or self._said.evictor is not None:
             raise BuildError(
                 "These rows come from a retracting window, and only aggregates over windows of time, without an"
                 " evictor, can take back what was withdrawn; aggregate them so, or make the first window"
                 " accumulating."
+            )
+        by_clock = window.timed and window.time == "processing"
+        if by_clock or self._said.accumulation == "discarding":
+            raise BuildError(
+                "These rows come from a retracting window, and a row can only be withdrawn where it was counted: "
+                + ("by the clock that is another window" if by_clock else "discarding forgets it")
+                + ". Use a window of event time that accumulates or retracts, or make the first window discarding."
             )
         for name, aggregate in aggregates.items():
             check_retractable(aggregate, name)

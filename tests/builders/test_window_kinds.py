@@ -122,6 +122,13 @@ def test_what_was_withdrawn_may_not_get_lost(by_auction):
             kept.key_by("auction").window(window).aggregate(total=aggregates.sum("n"))
     with pytest.raises(BuildError, match="without an evictor"):
         total.evictor(evictors.count(2)).aggregate(total=aggregates.sum("n"))
+    with pytest.raises(BuildError, match="discarding forgets it"):
+        total.discarding().aggregate(total=aggregates.sum("n"))
+    by_clock = kept.key_by("auction").window(windows.Tumbling(SECOND, time="processing"))
+    with pytest.raises(BuildError, match="by the clock that is another window"):
+        by_clock.aggregate(total=aggregates.sum("n"))
+    everything = kept.key_by("auction").window(windows.Global(time="processing"))
+    assert step(everything.aggregate(total=aggregates.sum("n"))).weighted
 
 
 def test_dead_letters_behind_a_retracting_window_are_no_changes(by_auction):
