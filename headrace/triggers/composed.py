@@ -2,12 +2,13 @@
 
     any_of(a, b)        fires when one of them does; then all start anew
     all_of(a, b)        fires when all have fired since the last time; then all start anew
-    after_each(a, b)    a until it fires, then b until it fires; then it is finished
+    after_each(a, b)    a until it is over, then b until it is over; then it is finished
     repeatedly(a)       a, started anew when it is finished
     a.or_finally(b)     a, until b fires: that is the last time
     purging(a)          a, and each firing empties the window
 
-A firing empties the window if a part that fired does. What is finished never fires again.
+A firing empties the window if a part that fired does. What is finished never fires again. In `after_each` a part that
+may fire often before it is finished (repeatedly, or_finally, after_each) is over when it is; any other when it fires.
 """
 
 from __future__ import annotations
@@ -182,9 +183,10 @@ class AfterEach(Composed):
     slots: ClassVar[tuple[Slot, ...]] = (Slot("turn"),)
 
     def combine(self, verdicts: Verdicts, context: Inside) -> TriggerResult:
-        """The next one's turn, if this one fired."""
+        """The next one's turn, if this one is over."""
         ((turn, verdict),) = verdicts.items()
-        if verdict.fires:
+        part = self.parts[turn]
+        if is_finished(part, context.parts[turn]) if _lasts(part) else verdict.fires:
             context.parts[turn].disarm()
             self._turn(context, turn + 1)
         return verdict
@@ -306,7 +308,11 @@ def all_of(*triggers: Trigger) -> AllOf:
 
 
 def after_each(*triggers: Trigger) -> AfterEach:
-    """Fire when the first does, then when the second does, and so on; behind the last never again."""
+    """Fire as the first does until it is over, then as the second, and so on; behind the last never again.
+
+    `after_each(repeatedly(count(1)).or_finally(event_time()), repeatedly(count(10)))` fires at every row until the
+    watermark passes the end, then at every tenth.
+    """
     return AfterEach(_several("after_each", triggers))
 
 
@@ -323,6 +329,13 @@ def purging(trigger: Trigger) -> Purging:
 def or_finally(trigger: Trigger, last: Trigger) -> OrFinally:
     """A trigger until another one fires; `trigger.or_finally(last)` is the same."""
     return OrFinally(_checked("or_finally", (trigger, last)))
+
+
+def _lasts(trigger: Trigger) -> bool:
+    """Whether it may fire more than once before it is finished."""
+    if isinstance(trigger, Purging):
+        return _lasts(trigger.parts[0])
+    return isinstance(trigger, Repeatedly | OrFinally | AfterEach)
 
 
 def _fires(verdicts: Verdicts) -> bool:

@@ -84,6 +84,13 @@ SEVEN = story(
             triggers.after_each(triggers.count(2), triggers.event_time()),
             [("early", 0, 3), ("on_time", 1, 127)],
         ),
+        # 2, 4, and 5 for the last time, which ends the first part
+        (
+            triggers.after_each(
+                triggers.count(2).or_finally(triggers.count(5)), triggers.event_time()
+            ),
+            [("early", 0, 3), ("early", 1, 15), ("early", 2, 31), ("on_time", 3, 127)],
+        ),
         # 1, 2 more, 1, 2 more, 1
         (
             triggers.repeatedly(triggers.after_each(triggers.count(1), triggers.count(2))),
@@ -172,6 +179,14 @@ LATE = story(
         (
             triggers.after_each(triggers.event_time(), triggers.count(2)),
             [("on_time", 0, 1), ("late", 1, 7)],
+        ),
+        # Beam's early and late firings, spelled out: every row up to the end, then every second
+        (
+            triggers.after_each(
+                triggers.repeatedly(triggers.count(1)).or_finally(triggers.event_time()),
+                triggers.repeatedly(triggers.count(2)),
+            ),
+            [("early", 0, 1), ("on_time", 1, 1), ("late", 2, 7), ("late", 3, 31), ("late", 4, 127)],
         ),
     ],
     ids=lambda value: value.name if isinstance(value, triggers.Trigger) else "",

@@ -2,7 +2,8 @@
 
 any_of        fires when one of them does; then all start anew
 all_of        fires when all have fired since the last time; then all start anew
-after_each    the first until it fires, then the second, ...; behind the last it is finished
+after_each    the first until it is over, then the second, ...; behind the last it is finished. One that can fire
+              again and again (repeatedly, or_finally, after_each) is over when it is finished, others when they fire
 repeatedly    one trigger, started anew when it is finished
 or_finally    the first, until the second fires: for the last time
 purging       each firing empties the window
@@ -125,7 +126,8 @@ class AfterEach(Composition):
 
     def combine(self, verdicts: dict[int, Verdict], now: Now) -> Verdict:
         (verdict,) = verdicts.values()
-        if verdict.fire:
+        current = self.parts[self.at]
+        if current.finished if _fires_again(current) else verdict.fire:
             self.at += 1
             self.finished = self.at == len(self.parts)
             if not self.finished:
@@ -173,3 +175,9 @@ class Purging(Composition):
         (verdict,) = verdicts.values()
         self.finished = self.parts[0].finished
         return Verdict(verdict.fire, verdict.fire or verdict.purge)
+
+
+def _fires_again(machine: Machine) -> bool:
+    if isinstance(machine, Purging):
+        return _fires_again(machine.parts[0])
+    return isinstance(machine, Repeatedly | OrFinally | AfterEach)
