@@ -85,7 +85,7 @@ class ProcessWindowFunction(ABC):
     def process(self, key: Any, context: Any, rows: Sequence[Any]) -> Iterable[Any]:
         """The results of a firing.
 
-        `key` is the value of the key, or a tuple of values. `rows` are those of the window in order of arrival;
+        `key` is the value of the key, a tuple of values, or None behind `window_all`. `rows` are those of the window in order of arrival;
         behind aggregates there is one, with a field for each. `context` has `window`, `watermark`, `clock`,
         `pane`, `firing`, `window_state`, `global_state` and `output(tag, row)`.
         """

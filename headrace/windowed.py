@@ -32,6 +32,7 @@ from headrace.schema import as_schema
 from headrace.state import declared
 from headrace.stream import Stream
 from headrace.triggers import Trigger
+from headrace.triggers.composed import purges
 from headrace.windows import Assigner, Count, LookBack, WindowAssigner
 
 __all__ = ["WindowResult", "WindowedStream"]
@@ -171,6 +172,8 @@ class WindowedStream:
         The function gets two rows and returns one with the same columns. It must not matter in which
         order and in which pairs.
         """
+        if isinstance(self._said.window, LookBack):
+            raise BuildError("A look-back keeps each row as it is; it cannot be reduced to one.")
         others = [name for name in self._graph.schema(self._port).names if name not in self._keys]
         reduced = self.aggregate(reduced=reduce_of(function), uid=uid)
         kept = [name for name in reduced.schema.names if name != "reduced"]
@@ -240,10 +243,14 @@ class WindowedStream:
                 " accumulating."
             )
         by_clock = window.timed and window.time == "processing"
-        if by_clock or self._said.accumulation == "discarding":
+        if by_clock or self._said.accumulation == "discarding" or purges(self._said.trigger):
             raise BuildError(
                 "These rows come from a retracting window, and a row can only be withdrawn where it was counted: "
-                + ("by the clock that is another window" if by_clock else "discarding forgets it")
+                + (
+                    "by the clock that is another window"
+                    if by_clock
+                    else "discarding and purging forget it"
+                )
                 + ". Use a window of event time that accumulates or retracts, or make the first window discarding."
             )
         for name, aggregate in aggregates.items():

@@ -42,6 +42,7 @@ __all__ = [
     "all_of",
     "any_of",
     "or_finally",
+    "purges",
     "purging",
     "repeatedly",
 ]
@@ -329,6 +330,13 @@ def purging(trigger: Trigger) -> Purging:
 def or_finally(trigger: Trigger, last: Trigger) -> OrFinally:
     """A trigger until another one fires; `trigger.or_finally(last)` is the same."""
     return OrFinally(_checked("or_finally", (trigger, last)))
+
+
+def purges(trigger: Trigger | None) -> bool:
+    """Whether a built-in part of it empties windows; what a user's own class does cannot be seen."""
+    if isinstance(trigger, Purging):
+        return True
+    return isinstance(trigger, Composed) and any(map(purges, trigger.parts))
 
 
 def _lasts(trigger: Trigger) -> bool:

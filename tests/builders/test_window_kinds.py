@@ -11,7 +11,7 @@ from headrace._graph import nodes
 from headrace.errors import BuildError
 from headrace.functions import ProcessWindowFunction
 from headrace.outputs import OutputTag
-from headrace.triggers import Trigger, TriggerResult
+from headrace.triggers import Trigger, TriggerResult, any_of, count, event_time, purging
 
 SECOND = timedelta(seconds=1)
 
@@ -122,8 +122,11 @@ def test_what_was_withdrawn_may_not_get_lost(by_auction):
             kept.key_by("auction").window(window).aggregate(total=aggregates.sum("n"))
     with pytest.raises(BuildError, match="without an evictor"):
         total.evictor(evictors.count(2)).aggregate(total=aggregates.sum("n"))
-    with pytest.raises(BuildError, match="discarding forgets it"):
+    with pytest.raises(BuildError, match="discarding and purging forget it"):
         total.discarding().aggregate(total=aggregates.sum("n"))
+    forgetful = total.trigger(any_of(purging(count(2)), event_time()))
+    with pytest.raises(BuildError, match="discarding and purging forget it"):
+        forgetful.aggregate(total=aggregates.sum("n"))
     by_clock = kept.key_by("auction").window(windows.Tumbling(SECOND, time="processing"))
     with pytest.raises(BuildError, match="by the clock that is another window"):
         by_clock.aggregate(total=aggregates.sum("n"))
@@ -212,6 +215,11 @@ def test_wrong_things_are_named(bids, by_auction):
         by_auction.window(windows.Session(SECOND)).trigger(Each())
     with pytest.raises(BuildError, match="takes no trigger"):
         by_auction.window(windows.LookBack(SECOND)).discarding().aggregate(n=aggregates.count())
+
+
+def test_a_look_back_is_not_reduced(by_auction):
+    with pytest.raises(BuildError, match="cannot be reduced to one"):
+        by_auction.window(windows.LookBack(SECOND)).reduce(max)
 
 
 def test_reduce_gives_the_columns_of_a_row(by_auction, bids):

@@ -112,7 +112,7 @@ class Unfolded:
 def is_enough(batches: Sequence[pa.RecordBatch]) -> bool:
     """Whether these batches are worth being handled together."""
     rows = sum(batch.num_rows for batch in batches)
-    return rows >= FOLD_ROWS or sum(batch.nbytes for batch in batches) >= FOLD_BYTES
+    return bool(rows >= FOLD_ROWS or sum(batch.nbytes for batch in batches) >= FOLD_BYTES)
 
 
 def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -82,7 +82,7 @@ class Functions:
         self._open()
         owned = self._globals.of(keys)
         batches: list[Output] = []
-        for number, (firing, key) in enumerate(zip(firings, key_objects(keys), strict=True)):
+        for number, (firing, key) in enumerate(zip(firings, self._keys_of(keys), strict=True)):
             context = self._context(firing, key, owned[number])
             with calling(self._node.uid):
                 if self._node.batches is not None:
@@ -98,7 +98,7 @@ class Functions:
             return []
         self._open()
         owned = self._globals.of(keys)
-        for number, (firing, key) in enumerate(zip(firings, key_objects(keys), strict=True)):
+        for number, (firing, key) in enumerate(zip(firings, self._keys_of(keys), strict=True)):
             with calling(self._node.uid):
                 function.clear(self._context(firing, key, owned[number]))
         return self._take()
@@ -153,6 +153,10 @@ class Functions:
         rows, stamps = self._made.setdefault(output, ([], []))
         rows.append(row)
         stamps.append(stamp)
+
+    def _keys_of(self, keys: Sequence[pa.Array]) -> list[Any]:
+        """None where there is no key: nobody chose the one that stands for it."""
+        return key_objects(keys) if self._node.keys else [None] * len(keys[0])
 
     def _take(self) -> list[Output]:
         made, self._made = self._made, {}

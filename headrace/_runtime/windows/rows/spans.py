@@ -17,7 +17,7 @@ from headrace._runtime.usercode import calling
 from headrace._runtime.windows.ordering import ranges
 from headrace._runtime.windows.rows.context import instant, micros
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
-from headrace.windows import Assigner, Window, WindowAssigner
+from headrace.windows import Assigner, TimeWindow, Window, WindowAssigner
 
 __all__ = ["EVERYTHING", "Pairs", "assign"]
 
@@ -82,7 +82,7 @@ def _written(
 
 def _bounds(window: WindowAssigner, pair: Any) -> tuple[int, int]:
     try:
-        start, end = pair
+        start, end = (pair.start, pair.end) if isinstance(pair, TimeWindow) else pair
         bounds = micros(start), micros(end)
     except (TypeError, ValueError) as error:
         raise TypeError(

@@ -46,6 +46,9 @@ class Namespace:
         self.__dict__.update(boxes)
         self.__dict__["_owner"] = owner
 
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"state is changed by its methods: context...{name}.update({value!r})")
+
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
             f"{self._owner} declares no state '{name}'; write `{name}: hr.state.Value[int]` in the class"

@@ -176,3 +176,13 @@ def test_late_rows_of_a_function_step_go_aside() -> None:
     node = process_node(Tells(), Window(10, 10))
     found = KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 9, ROWS)])
     assert sort(found[LATE]) == sort([fields for _, fields in ROWS])
+
+
+def test_without_a_key_a_function_gets_none() -> None:
+    class Keys(hr.ProcessWindowFunction):
+        def process(self, key: Any, context: Any, rows: Any) -> Any:
+            return [{"key": repr(key)}]
+
+    node = replace(process_node(Keys(), Window(10, 10), {"key": str}), keys=())
+    found = KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 2, ROWS), OracleEpoch(2, 9)])[MAIN]
+    assert found == [{"key": "None"}]
