@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SPEC = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "generate" / "pictures.py")
+SPEC = importlib.util.spec_from_file_location(
+    "pictures", ROOT / "docs" / "generate" / "pictures.py"
+)
 assert SPEC is not None
 pictures = importlib.util.module_from_spec(SPEC)
 
