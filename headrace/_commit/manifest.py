@@ -30,6 +30,8 @@ class Manifest:
     receipts: tuple[Receipt, ...] = ()
     #: The ledger since the job began: uid -> name of a count -> rows.
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: What users' functions counted since the job began: uid -> name -> [kind, numbers].
+    metrics: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     #: uid of a keyed step -> shard -> stamp of its state.
     stamps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: Checksum of Spark's offsets/N, and of commits/N-1.
@@ -54,6 +56,7 @@ class Manifest:
             "facts": dict(self.facts),
             "receipts": [asdict(receipt) for receipt in self.receipts],
             "counts": {uid: dict(counts) for uid, counts in self.counts.items()},
+            "metrics": {uid: dict(found) for uid, found in self.metrics.items()},
             "stamps": {uid: dict(shards) for uid, shards in self.stamps.items()},
             "offsets_crc": self.offsets_crc,
             "commits_crc": self.commits_crc,

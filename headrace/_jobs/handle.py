@@ -17,6 +17,8 @@ from headrace._graph.plan import Plan
 from headrace._jobs.summary import Summary
 from headrace._plan.settings import RunSettings
 from headrace._plan.timing import known_time, planner_settings
+from headrace._runtime.histogram import Distribution
+from headrace._runtime.metrics import readings
 from headrace._spark.attempt import Attempt, Signals
 from headrace._spark.epochs import RecordedEpoch
 from headrace._watermarks.merging import watermark_of
@@ -101,6 +103,15 @@ class JobHandle:
     def heavy_keys(self) -> Mapping[str, Mapping[str, int]]:
         """By uid of a keyed step: the keys with the most rows in the last epoch that had rows, and how many."""
         return {uid: dict(keys) for uid, keys in self._heavy.items()}
+
+    @property
+    def metrics(self) -> Mapping[str, Mapping[str, int | float | Distribution]]:
+        """By uid and name, what functions counted with `ctx.metrics` since the job began.
+
+        A counter is an int, a gauge a float, a histogram has `count`, `sum`, `min`, `max`, `mean` and
+        `quantile(q)`. They tell of the last recorded epoch and, like rows, no epoch counts twice.
+        """
+        return {} if self._manifest is None else readings(self._manifest.metrics)
 
     def why(self) -> Why:
         """Why windows have not fired: which partition of which source each waiting step waits for.

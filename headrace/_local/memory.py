@@ -17,11 +17,12 @@ from headrace._plan.laws import edges_of, laws_of
 from headrace._plan.timing import assigned_partitions
 from headrace._runtime import registry
 from headrace._runtime.audit import audit, counts_of, foreign_state, observed
+from headrace._runtime.metrics import added
 from headrace._runtime.report import TaskReport
 from headrace._runtime.state import MemoryChunkStore
 from headrace._runtime.state.log import Manifest
 from headrace._runtime.state.rescale import rescale
-from headrace.endpoints import Receipt
+from headrace.endpoints import Json, Receipt
 from headrace.errors import EngineError
 
 __all__ = ["Memory", "Stores"]
@@ -41,6 +42,8 @@ class Memory:
     #: What durable epochs staged, until it is published.
     receipts: dict[int, Sequence[Receipt]] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
+    #: What functions counted, as a manifest has it.
+    metrics: dict[str, dict[str, Json]] = field(default_factory=dict)
     #: uid of a keyed step -> shard -> stamp of its state
     stamps: dict[str, dict[str, str]] = field(default_factory=dict)
     stores: Stores = field(default_factory=dict)
@@ -75,6 +78,7 @@ class Memory:
         """The epoch is durable with all that it did, unless its reports do not make one whole epoch."""
         ledger = self._checked(plan, offset, reports)
         seen = observed(reports)
+        metrics = added(self.metrics, seen.metrics)
         self.facts = self.facts.after(
             offset,
             maxima=seen.maxima,
@@ -87,6 +91,7 @@ class Memory:
             assigned=assigned_partitions(plan, offset),
         )
         self.ledger = ledger
+        self.metrics = metrics
         self.stamps = seen.stamps
         self.receipts[offset.epoch] = [r for report in reports for r in report.receipts]
         self.stores = stores

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from headrace._runtime.metrics import Metrics
 from headrace._runtime.report import TaskReport
 from headrace._runtime.windows.heavy import heaviest
 from headrace._watermarks.generators import State
@@ -52,6 +53,8 @@ class Observed:
     generators: dict[str, dict[str, State]]
     #: uid of a keyed step -> its heaviest keys, as JSON -> rows
     heavy: dict[str, dict[str, int]]
+    #: uid of a step -> what its function counted
+    metrics: dict[str, Metrics]
 
 
 def observed(reports: Sequence[TaskReport]) -> Observed:
@@ -80,6 +83,7 @@ def observed(reports: Sequence[TaskReport]) -> Observed:
         outlooks=_outlooks(reports),
         generators=total.generators,
         heavy={uid: heaviest(weights, _HEAVIEST) for uid, weights in total.heavy.items()},
+        metrics=_metrics(reports),
     )
 
 
@@ -93,6 +97,15 @@ def counts_of(reports: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
         for receipt in report.receipts:
             total.count(receipt.sink, "out", receipt.rows)
     return total.counts
+
+
+def _metrics(reports: Sequence[TaskReport]) -> dict[str, Metrics]:
+    """In the order of tasks: of a gauge that several set, the value of the last one stays."""
+    total = TaskReport(0, 0, 0, "")
+    for report in sorted(reports, key=lambda report: (report.stage, report.task)):
+        for uid, metrics in report.metrics.items():
+            total.metrics_of(uid).add(metrics)
+    return total.metrics
 
 
 def _outlooks(reports: Sequence[TaskReport]) -> dict[str, list[int | None]]:

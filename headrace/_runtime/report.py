@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from headrace._runtime.metrics import Metrics
 from headrace._watermarks.generators import State
 from headrace.endpoints import Receipt
 
@@ -40,6 +41,8 @@ class TaskReport:
     outlooks: dict[str, tuple[int | None, int, int | None]] = field(default_factory=dict)
     #: uid of a keyed step -> its heaviest keys, as JSON -> rows
     heavy: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: uid of a step -> what its function counts
+    metrics: dict[str, Metrics] = field(default_factory=dict)
     elapsed_us: int = 0
 
     def count(self, uid: str, what: str, rows: int) -> None:
@@ -53,6 +56,12 @@ class TaskReport:
         for key, count in rows.items():
             weights = self.heavy.setdefault(uid, {})
             weights[key] = weights.get(key, 0) + count
+
+    def metrics_of(self, uid: str) -> Metrics:
+        """Where the function of a step counts."""
+        if uid not in self.metrics:
+            self.metrics[uid] = Metrics(uid)
+        return self.metrics[uid]
 
     def read(self, source: str, rows: int, size: int) -> None:
         """Add to what was read."""
@@ -68,12 +77,21 @@ class TaskReport:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the wire."""
-        return asdict(self)
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        counted = {uid: metrics.to_json() for uid, metrics in self.metrics.items()}
+        return {
+            **plain,
+            "receipts": [asdict(receipt) for receipt in self.receipts],
+            "metrics": {uid: found for uid, found in counted.items() if found},
+        }
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> TaskReport:
+    def from_json(cls, document: Mapping[str, Any]) -> TaskReport:
         """The inverse of `to_json`."""
-        values = dict(fields)
+        values = dict(document)
         values["receipts"] = [Receipt(**receipt) for receipt in values["receipts"]]
         values["stamps"] = {uid: (old, new) for uid, (old, new) in values["stamps"].items()}
+        values["metrics"] = {
+            uid: Metrics.from_json(uid, found) for uid, found in values["metrics"].items()
+        }
         return cls(**values)

@@ -16,6 +16,7 @@ from headrace._epochs.offset import Offset
 from headrace._plan.laws import edges_of, laws_of
 from headrace._plan.timing import assigned_partitions
 from headrace._runtime.audit import Observed, audit, counts_of, foreign_state, observed
+from headrace._runtime.metrics import added
 from headrace._runtime.report import TaskReport
 from headrace._spark.query import logged_offset
 from headrace._spark.worker import Job
@@ -122,6 +123,7 @@ class EpochRecorder:
             facts=facts.to_json(),
             receipts=tuple(receipt for report in reports for receipt in report.receipts),
             counts=ledger.counts,
+            metrics=added(previous.metrics if previous else {}, seen.metrics),
             stamps=seen.stamps,
             offsets_crc=crc_of(layout.offset(offset.epoch)),
             commits_crc=crc_of(layout.commit(offset.epoch - 1)),

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from headrace._epochs.offset import Offset
 from headrace._local.job import CrashPoint, LocalCrash, LocalJob
+from headrace._runtime.histogram import Distribution
+from headrace._runtime.metrics import readings
 from headrace.config import Epochs, to_us
 from headrace.environment import Environment
 from headrace.errors import HeadraceError
@@ -53,6 +55,8 @@ class LocalResult:
     finished: bool
     #: By uid of sources and of steps that assign timestamps.
     watermarks: Mapping[str, int] = field(default_factory=dict)
+    #: uid -> name -> what functions counted with `ctx.metrics`, as `JobHandle.metrics` has it.
+    metrics: Mapping[str, Mapping[str, int | float | Distribution]] = field(default_factory=dict)
 
 
 def run_local(
@@ -200,6 +204,7 @@ def _result(job: LocalJob, restarts: int) -> LocalResult:
             for uid, mark in job.memory.last.watermarks.items()
             if uid in job.settings.strategies
         },
+        metrics=readings(job.memory.metrics),
     )
 
 
