@@ -17,9 +17,18 @@ import pyarrow.types as pt
 from headrace._runtime.state.arena import Arena
 from headrace._runtime.state.arrays import Arrays, Block
 from headrace._runtime.state.index import Mask, Slots
-from headrace._runtime.state.spec import fixed_dtype, storage_bits
+from headrace._runtime.state.spec import ValueSpec, fixed_dtype, storage_bits
 
-__all__ = ["Column", "FixedColumn", "VarColumn", "column_of", "plain", "to_arrow", "to_numpy"]
+__all__ = [
+    "Column",
+    "FixedColumn",
+    "VarColumn",
+    "open_column",
+    "plain",
+    "to_arrow",
+    "to_numpy",
+    "write_initial",
+]
 
 _COMPACT_ROWS = 4_096
 
@@ -157,12 +166,30 @@ Column: TypeAlias = FixedColumn | VarColumn
 _HAS_NULLS = 2
 
 
-def column_of(field: str, kind: pa.DataType, arrays: Arrays, arena: str | None = None) -> Column:
+def _column_of(field: str, kind: pa.DataType, arrays: Arrays, arena: str | None = None) -> Column:
     """The column that fits a type."""
     dtype = fixed_dtype(kind)
     if dtype is None:
         return VarColumn(field, kind, arrays, arena)
     return FixedColumn(field, kind, dtype)
+
+
+def open_column(field: str, kind: pa.DataType, arrays: Arrays, names: list[str]) -> Column:
+    """A column, with the next arena of the replica if it needs one."""
+    column = _column_of(field, kind, arrays, names[0] if names else None)
+    if isinstance(column, VarColumn) and names:
+        names.pop(0)
+    return column
+
+
+def write_initial(block: Block, column: Column, value: ValueSpec, slots: Slots) -> None:
+    """Give these slots the value that a new key starts with."""
+    if isinstance(column, FixedColumn):
+        block[column.field][slots] = 0 if value.initial is None else value.initial
+    elif value.initial is None:
+        block[column.field][slots] = 0
+    else:
+        column.write(block, slots, pa.array([value.initial] * slots.size, type=value.type))
 
 
 def to_numpy(values: pa.Array | npt.NDArray[Any], kind: pa.DataType) -> npt.NDArray[Any]:

@@ -48,7 +48,7 @@ def _merge(
     manifest: Manifest, store: ChunkStore, tables: Tables, *, run: Sequence[Entry]
 ) -> Manifest:
     """Replace the newest deltas by one. It takes the place of the last: no delta lies between them."""
-    scratch = Tables(list(tables.specs.values()), MemoryArrays())
+    scratch = Tables([spec.ungrouped() for spec in tables.specs.values()], MemoryArrays())
     for entry in run:
         for name, rows in current_rows(store, manifest, entry):
             scratch.apply(name, rows, tombstones=True)

@@ -29,7 +29,7 @@ def rescale(
     known = [(store, manifest) for store, manifest in logs if manifest is not None]
     horizons = _horizons([manifest for _, manifest in known])
     for shard, store in enumerate(new):
-        tables = Tables(specs, MemoryArrays())
+        tables = Tables([spec.ungrouped() for spec in specs], MemoryArrays())
         for source, manifest in known:
             load_all(tables, manifest, source, groups=groups_of(shard, len(new)))
         manifest = append_chunks(Manifest(horizons=horizons), store, tables.changes(), kind="delta")

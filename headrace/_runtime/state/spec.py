@@ -6,7 +6,7 @@ every other Arrow type is kept in an arena and is nullable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +26,20 @@ class ValueSpec:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table: `keys` identify a row inside a bucket, `values` are what is kept for it."""
+    """A table: `keys` identify a row inside a bucket, `values` are what is kept for it.
+
+    In a grouped table the last key column tells the members of a group apart, and those before it are the
+    group's key; the hash of a row is `extend_hashes` of the group's hash.
+    """
 
     name: str
     keys: pa.Schema
     values: tuple[ValueSpec, ...] = ()
+    grouped: bool = False
+
+    def ungrouped(self) -> TableSpec:
+        """The same rows where nobody asks for members."""
+        return replace(self, grouped=False)
 
 
 def fixed_dtype(kind: pa.DataType) -> np.dtype[np.generic] | None:

@@ -15,9 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.state.arrays import Arrays, Block
-from headrace._runtime.state.columns import Column, FixedColumn, VarColumn, column_of, to_numpy
+from headrace._runtime.state.columns import VarColumn, open_column, plain, to_numpy, write_initial
+from headrace._runtime.state.groups import Groups
 from headrace._runtime.state.index import ABSENT, Hashes, Mask, Same, Slots, claim, look_up, rebuild
-from headrace._runtime.state.spec import TableSpec, ValueSpec
+from headrace._runtime.state.spec import TableSpec
+from headrace.keys import hash_keys
 
 __all__ = ["Table"]
 
@@ -34,11 +36,14 @@ class Table:
         self.spec = spec
         self._arrays = arrays
         names = list(blocks[1:])
+        self._groups: Groups | None = None
+        if spec.grouped:
+            self._groups = Groups(arrays, names.pop(0) if names else None)
         self._keys = [
-            _open(f"k{i}", field.type, arrays, names) for i, field in enumerate(spec.keys)
+            open_column(f"k{i}", field.type, arrays, names) for i, field in enumerate(spec.keys)
         ]
         self._values = {
-            value.name: _open(f"v{i}", value.type, arrays, names)
+            value.name: open_column(f"v{i}", value.type, arrays, names)
             for i, value in enumerate(spec.values)
         }
         self._block = self._open_block(blocks[0] if blocks else None, _FIRST_SLOTS)
@@ -56,7 +61,9 @@ class Table:
             dtypes |= value.dtypes(key=False)
         if name is not None:
             return Block(self._arrays, dtypes, name=name)
-        return Block.create(self._arrays, dtypes, _capacities(dtypes, slots))
+        return Block.create(
+            self._arrays, dtypes, dict.fromkeys(dtypes, slots) | {"cells": 2 * slots}
+        )
 
     @property
     def size(self) -> int:
@@ -66,10 +73,17 @@ class Table:
     @property
     def blocks(self) -> list[str]:
         """The buffers that hold this table, for the header of a replica."""
-        return [self._block.name, *(column.arena.block.name for column in self._var_columns())]
+        groups = [] if self._groups is None else [self._groups.block]
+        arenas = [column.arena.block for column in self._var_columns()]
+        return [block.name for block in (self._block, *groups, *arenas)]
 
-    def upsert(self, hashes: Hashes, keys: Sequence[pa.Array]) -> tuple[Slots, Mask]:
-        """The slot of each key, and which of them are new. Keys are distinct within a call."""
+    def upsert(
+        self, hashes: Hashes, keys: Sequence[pa.Array], groups: Hashes | None = None
+    ) -> tuple[Slots, Mask]:
+        """The slot of each key, and which of them are new. Keys are distinct within a call.
+
+        `groups` are the hashes of the groups of a grouped table, if the caller has them.
+        """
         self._arrays.mark_dirty()
         prepared = self._prepare(keys)
         slots = np.empty(len(hashes), dtype=np.int64)
@@ -77,6 +91,11 @@ class Table:
         for start in range(0, len(hashes), _PROBE_ROWS):
             part = slice(start, start + _PROBE_ROWS)
             slots[part] = self._claim(hashes[part], prepared, start, is_new[part])
+        if self._groups is not None and is_new.any():
+            new = np.flatnonzero(is_new)
+            own = [column.take(plain(new)) for column in keys[:-1]]
+            numbers = hash_keys(own) if groups is None else groups[new]
+            self._groups.join(slots[new], numbers, self._same(self._prepare(own), 0))
         return slots, is_new
 
     def find(self, hashes: Hashes, keys: Sequence[pa.Array]) -> Slots:
@@ -90,6 +109,16 @@ class Table:
         if self._block.counters[_DEAD]:
             slots[~self._block["live"][slots]] = ABSENT
         return slots
+
+    def members(
+        self, hashes: Hashes, keys: Sequence[pa.Array], *, at_most: int | None = None
+    ) -> tuple[Slots, Slots]:
+        """The slots of the members of distinct groups, one group behind the other, and how many each has.
+
+        `hashes` and `keys` are the groups' own. Of groups with more members than `at_most` no slots are read.
+        """
+        assert self._groups is not None
+        return self._groups.members(hashes, self._same(self._prepare(keys), 0), at_most=at_most)
 
     def get(self, column: str, slots: Slots) -> npt.NDArray[Any] | pa.Array:
         """A copy of the values in these slots: numpy for fixed-width types, else Arrow."""
@@ -159,6 +188,8 @@ class Table:
         dying = slots[self._block["live"][slots]]
         self._block["live"][dying] = False
         self._block.counters[_DEAD] += dying.size
+        if self._groups is not None and dying.size:
+            self._groups.leave(dying)
         self.touch(dying)
 
     def take_changes(self) -> Slots:
@@ -197,13 +228,14 @@ class Table:
         return [column for column in columns if isinstance(column, VarColumn)]
 
     def _prepare(self, keys: Sequence[pa.Array]) -> list[Any]:
-        return [key.prepare(values) for key, values in zip(self._keys, keys, strict=True)]
+        """Keys, or those of groups: they lack the last column."""
+        return [key.prepare(values) for key, values in zip(self._keys, keys, strict=False)]
 
     def _same(self, prepared: list[Any], start: int) -> Same:
         def same(rows: Slots, slots: Slots) -> Mask:
             places = rows + start if start else rows
             equal = self._keys[0].same(self._block, slots, prepared[0], places)
-            for key, values in zip(self._keys[1:], prepared[1:], strict=True):
+            for key, values in zip(self._keys[1:], prepared[1:], strict=False):
                 equal &= key.same(self._block, slots, values, places)
             return equal
 
@@ -230,7 +262,7 @@ class Table:
         """Give rows their initial values."""
         self._block["live"][slots] = True
         for value in self.spec.values:
-            _write_initial(self._block, self._values[value.name], value, slots)
+            write_initial(self._block, self._values[value.name], value, slots)
         self.touch(slots)
 
     def _revive(self, slots: Slots, is_new: Mask) -> None:
@@ -263,24 +295,5 @@ class Table:
         rebuild(new["cells"], new["hash"][: live.size])
         self._block = new
         old.release()
-
-
-def _open(field: str, kind: pa.DataType, arrays: Arrays, names: list[str]) -> Column:
-    """A column, with the next arena of the replica if it needs one."""
-    column = column_of(field, kind, arrays, names[0] if names else None)
-    if isinstance(column, VarColumn) and names:
-        names.pop(0)
-    return column
-
-
-def _capacities(dtypes: dict[str, np.dtype[Any]], slots: int) -> dict[str, int]:
-    return dict.fromkeys(dtypes, slots) | {"cells": 2 * slots}
-
-
-def _write_initial(block: Block, column: Column, value: ValueSpec, slots: Slots) -> None:
-    if isinstance(column, FixedColumn):
-        block[column.field][slots] = 0 if value.initial is None else value.initial
-    elif value.initial is None:
-        block[column.field][slots] = 0
-    else:
-        column.write(block, slots, pa.array([value.initial] * slots.size, type=value.type))
+        if self._groups is not None:
+            self._groups.renumber(live)
