@@ -38,19 +38,37 @@ if TYPE_CHECKING:
     from headrace.expressions import Expression, coalesce, col, lit, when
     from headrace.functions import AggregateFunction, ProcessWindowFunction
     from headrace.outputs import OutputTag
+    from headrace.process_functions import (
+        BroadcastProcessFunction,
+        CoProcessFunction,
+        KeyedBatchFunction,
+        KeyedBroadcastProcessFunction,
+        KeyedCoProcessFunction,
+        KeyedProcessFunction,
+        ProcessFunction,
+        ReduceFunction,
+    )
     from headrace.stream import KeyedStream, Stream
     from headrace.watermarks import WatermarkGenerator, WatermarkStrategy
     from headrace.windowed import WindowedStream
 
 __all__ = [
     "AggregateFunction",
+    "BroadcastProcessFunction",
+    "CoProcessFunction",
     "Environment",
     "Epochs",
     "Expression",
     "JobHandle",
+    "KeyedBatchFunction",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
     "KeyedStream",
     "OutputTag",
+    "ProcessFunction",
     "ProcessWindowFunction",
+    "ReduceFunction",
     "Restart",
     "Stream",
     "WatermarkGenerator",
@@ -98,6 +116,10 @@ _HOMES = {
     "expressions": "Expression coalesce col lit when",
     "functions": "AggregateFunction ProcessWindowFunction",
     "outputs": "OutputTag",
+    "process_functions": (
+        "BroadcastProcessFunction CoProcessFunction KeyedBatchFunction KeyedBroadcastProcessFunction"
+        " KeyedCoProcessFunction KeyedProcessFunction ProcessFunction ReduceFunction"
+    ),
     "stream": "KeyedStream Stream",
     "watermarks": "WatermarkGenerator WatermarkStrategy",
     "windowed": "WindowedStream",

@@ -7,7 +7,8 @@ exception that `map_batches` documents. Deliberately absent: windows (`headrace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from headrace._graph import nodes
 from headrace._graph.callables import check_row_function, describe_callable, require_callable
 from headrace._graph.changes import CHANGE, carries_changes
 from headrace._graph.graph import Graph, keeps_origins
-from headrace._graph.nodes import ERRORS, Port
+from headrace._graph.nodes import ERRORS, OnError, Port
 from headrace._graph.results import probed_schema, result_schema
 from headrace._graph.validate import check_columns, require_event_time, schema_differences
 from headrace._plan.strategies import check_assigned_strategy
@@ -25,6 +26,8 @@ from headrace.endpoints import Sink
 from headrace.errors import BuildError, SchemaError
 from headrace.expressions import Column, Expression, col
 from headrace.keys import check_key_type
+from headrace.outputs import OutputTag
+from headrace.process_functions import KeyedBatchFunction, KeyedProcessFunction, ProcessFunction
 from headrace.schema import (
     arrow_type,
     as_schema,
@@ -37,6 +40,7 @@ from headrace.windows import Assigner, Count, Session
 from headrace.windows.assigner import check_time
 
 if TYPE_CHECKING:
+    from headrace.processed import ProcessResult
     from headrace.windowed import WindowedStream
 
 __all__ = ["KeyedStream", "SourceStream", "Stream", "TimedStream"]
@@ -183,6 +187,36 @@ class Stream:
         _check_keys(keys, self.schema)
         return KeyedStream(self._graph, self._port, tuple(str(key) for key in keys))
 
+    def process(
+        self,
+        function: Any,
+        *,
+        schema: Any = None,
+        side_outputs: Sequence[OutputTag] = (),
+        on_error: OnError = "fail",
+        limit: timedelta | None = None,
+        uid: str | None = None,
+    ) -> ProcessResult:
+        """What a `ProcessFunction`, or a function of a row and its context, yields for each row.
+
+        Rows go to the main output, or as `tag, row` to a side output. With `on_error="dead_letter"` a row on which the
+        code fails goes to `errors` and leaves nothing else behind. A call that takes longer than `limit` fails.
+        """
+        from headrace.processed import add_process, as_function
+
+        self._keep_changes(nodes.RowProcess, pa.schema([]))
+        return add_process(
+            self._graph,
+            nodes.RowProcess,
+            [self._port],
+            as_function(function, (ProcessFunction,), "process"),
+            schema=schema,
+            side_outputs=side_outputs,
+            on_error=on_error,
+            limit=limit,
+            uid=uid,
+        )
+
     def window_all(self, window: Assigner) -> WindowedStream:
         """Cut all rows into windows, whatever their key.
 
@@ -291,6 +325,47 @@ class KeyedStream:
     def keys(self) -> tuple[str, ...]:
         """The columns of the key."""
         return self._keys
+
+    def process(
+        self,
+        function: Any,
+        *,
+        schema: Any = None,
+        side_outputs: Sequence[OutputTag] = (),
+        ordered: bool = False,
+        on_error: OnError = "fail",
+        limit: timedelta | None = None,
+        uid: str | None = None,
+    ) -> ProcessResult:
+        """What a `KeyedProcessFunction`, with state and timers for each key, makes of the rows.
+
+        Rows of a key come in the order of their arrival or, with `ordered`, in that of their timestamps: they wait until
+        the watermark has passed them, and what comes behind it goes to `late`. A `KeyedBatchFunction` gets all
+        rows of a shard at once, as columns. With `on_error="dead_letter"` a row on which the code fails goes to
+        `errors`, and its state, timers and results are undone. A call that takes longer than `limit` fails.
+        State: what the function declares, and the rows that wait.
+        """
+        from headrace.processed import add_process, as_function
+
+        Stream(self._graph, self._port)._keep_changes(nodes.KeyedProcess, pa.schema([]))  # noqa: SLF001 - of this module
+        kinds = (KeyedProcessFunction, KeyedBatchFunction)
+        made = as_function(function, kinds, "key_by(...).process")
+        if ordered:
+            require_event_time(self._graph.nodes, self._port, "process(ordered=True)")
+        return add_process(
+            self._graph,
+            nodes.KeyedProcess,
+            [self._port],
+            made,
+            schema=schema,
+            side_outputs=side_outputs,
+            on_error=on_error,
+            limit=limit,
+            uid=uid,
+            kind="batch" if isinstance(made, KeyedBatchFunction) else "keyed",
+            keys=(self._keys,),
+            ordered=ordered,
+        )
 
     def window(self, window: Assigner) -> WindowedStream:
         """Cut the rows of every key into windows: one of `hr.windows`, or your own `WindowAssigner`."""

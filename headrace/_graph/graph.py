@@ -5,7 +5,7 @@ Uids are unique. Deliberately absent: checks of what a step means; builders and 
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -82,12 +82,12 @@ class Graph:
 
 def upstream(nodes: Iterable[Node], ports: Iterable[Port]) -> set[Port]:
     """These ports and all whose rows reach them."""
-    return _walk(nodes, ports, lambda _: True)
+    return _walk(nodes, ports, lambda node: node.inputs)
 
 
 def timed_ports(nodes: Iterable[Node], ports: Iterable[Port]) -> set[Port]:
     """These ports and all whose rows reach them with the timestamps that they have there."""
-    return _walk(nodes, ports, lambda node: _time_of(node) is None)
+    return _walk(nodes, ports, lambda node: node.time_inputs if _time_of(node) is None else ())
 
 
 def timekeepers(nodes: Iterable[Node], ports: Iterable[Port]) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def sources_of(nodes: Iterable[Node], ports: Iterable[Port]) -> tuple[Node, ...]
 
 
 def _walk(
-    nodes: Iterable[Node], ports: Iterable[Port], passes: Callable[[Node], bool]
+    nodes: Iterable[Node], ports: Iterable[Port], before: Callable[[Node], Sequence[Port]]
 ) -> set[Port]:
     by_id = {node.id: node for node in nodes}
     waiting, seen = list(ports), set[Port]()
@@ -125,8 +125,7 @@ def _walk(
         port = waiting.pop()
         if port not in seen:
             seen.add(port)
-            if passes(by_id[port.node]):
-                waiting.extend(by_id[port.node].inputs)
+            waiting.extend(before(by_id[port.node]))
     return seen
 
 

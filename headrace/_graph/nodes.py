@@ -17,6 +17,7 @@ from headrace.endpoints import Sink, Source
 from headrace.evictors import Evictor
 from headrace.expressions import Expression
 from headrace.functions import ProcessWindowFunction
+from headrace.state import StateSpec
 from headrace.triggers import Trigger
 from headrace.watermarks import WatermarkStrategy
 from headrace.windows import Assigner, Count, LookBack, Session, Window
@@ -33,13 +34,17 @@ __all__ = [
     "FilterRows",
     "FlatMapRows",
     "KeyByFunction",
+    "KeyedProcess",
     "LookBackAggregate",
     "MapBatches",
     "MapRows",
     "Node",
+    "OnError",
     "OnLate",
     "Port",
+    "ProcessStep",
     "ReadSource",
+    "RowProcess",
     "Select",
     "SessionAggregate",
     "Union",
@@ -56,6 +61,8 @@ ERRORS = "errors"
 
 #: What a firing does with the results that went before it, see `WindowedStream`.
 Accumulation: TypeAlias = Literal["accumulating", "discarding", "retracting"]
+#: What a step does with a row on which the user's code fails.
+OnError: TypeAlias = Literal["fail", "dead_letter"]
 #: What happens to rows that are too late for all their windows.
 OnLate: TypeAlias = Literal["side_output", "drop", "own_window"]
 
@@ -63,6 +70,7 @@ ERRORS_SCHEMA = pa.schema(
     [
         pa.field("uid", pa.string()),
         pa.field("cause", pa.string()),
+        pa.field("traceback", pa.string()),
         pa.field("partition", pa.string()),
         pa.field("offset", pa.int64()),
         pa.field("payload", pa.string()),
@@ -93,6 +101,8 @@ class Node:
     keyed: ClassVar[bool] = False
     #: Late rows of a keyed step are told apart behind the shuffle, where the state is.
     late_behind: ClassVar[bool] = False
+    #: Dead letters of a keyed step arise on both sides of the shuffle.
+    errors_behind: ClassVar[bool] = False
 
     id: int
     uid: str
@@ -100,6 +110,11 @@ class Node:
     schema: pa.Schema
     #: "file.py:12", the line of the user's call.
     where: str = ""
+
+    @property
+    def time_inputs(self) -> tuple[Port, ...]:
+        """The inputs whose watermarks hold back its own."""
+        return self.inputs
 
     def output_schema(self, output: str) -> pa.Schema:
         """The columns of one output."""
@@ -262,6 +277,55 @@ class WindowProcess(WindowStep):
     def output_schema(self, output: str) -> pa.Schema:
         """Side outputs have columns of their own."""
         return dict(self.side_outputs).get(output) or super().output_schema(output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessStep(Node):
+    """What all steps with a process function have."""
+
+    verb = "process"
+    function: Any
+    #: The columns of each input.
+    input_schemas: tuple[pa.Schema, ...]
+    #: (name, columns) of side outputs
+    side_outputs: tuple[tuple[str, pa.Schema], ...] = ()
+    on_error: OnError = "fail"
+    #: How long one call of the function may take.
+    limit_us: int | None = None
+
+    def output_schema(self, output: str) -> pa.Schema:
+        """Side outputs have columns of their own."""
+        return dict(self.side_outputs).get(output) or super().output_schema(output)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowProcess(ProcessStep):
+    """A `ProcessFunction` or `CoProcessFunction`: no keys, no state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyedProcess(ProcessStep):
+    """A function with state and timers for each key."""
+
+    keyed = True
+    late_behind = True
+    errors_behind = True
+    kind: Literal["keyed", "co", "broadcast", "batch"]
+    #: The key columns of each input. A broadcast input has none; without keys on the first, its rows are dealt to
+    #: the shards.
+    keys: tuple[tuple[str, ...], ...]
+    states: tuple[StateSpec, ...] = ()
+    #: Rows wait for the watermark and come in the order of their time.
+    ordered: bool = False
+
+    @property
+    def time_inputs(self) -> tuple[Port, ...]:
+        """Rules that seldom come must not hold back time."""
+        return self.inputs[:1] if self.kind == "broadcast" else self.inputs
+
+    def output_schema(self, output: str) -> pa.Schema:
+        """Late rows keep the columns that they came with."""
+        return self.input_schemas[0] if output == LATE else super().output_schema(output)
 
 
 @dataclass(frozen=True, kw_only=True)

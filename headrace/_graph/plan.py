@@ -21,8 +21,8 @@ class Plan:
     job: str
     shards: int
     nodes: Mapping[int, Node]
-    #: Who takes the rows of a port, in the order of the user's calls.
-    consumers: Mapping[Port, tuple[int, ...]]
+    #: Who takes the rows of a port, in the order of the user's calls: (node, which of its inputs).
+    consumers: Mapping[Port, tuple[tuple[int, int], ...]]
     #: The stage of each keyed node; every other node is absent.
     stage_of: Mapping[int, int]
     #: The uids of the sources that feed a keyed node: its watermark is the minimum of theirs.

@@ -76,6 +76,16 @@ OPERATIONS = (
         nodes.WindowProcess,
         "row by row: all windows, global and user-written too; process, process_batches, retracting",
     ),
+    Operation(
+        "process",
+        nodes.RowProcess,
+        "a ProcessFunction or CoProcessFunction: any number of rows to any number of outputs",
+    ),
+    Operation(
+        "key_by(...).process",
+        nodes.KeyedProcess,
+        "state, timers and side outputs for each key; row by row or on columns; two inputs, broadcast",
+    ),
     Operation("sink_to", nodes.WriteSink, "staged per epoch, then published"),
 )
 

@@ -9,7 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace._graph.graph import timekeepers
-from headrace._graph.nodes import ERRORS, LATE, AssignTimestamps, Node, Port, WindowStep
+from headrace._graph.nodes import (
+    ERRORS,
+    LATE,
+    AssignTimestamps,
+    Node,
+    Port,
+    WindowStep,
+)
 from headrace.watermarks import CLOCK
 
 __all__ = ["Depths", "measure"]
@@ -28,12 +35,17 @@ class Depths:
     feeds: Mapping[int, tuple[str, ...]]
     #: Keyed steps that tell late rows apart behind the shuffle.
     late_behind: Collection[int]
+    #: Keyed steps whose dead letters arise on both sides of it.
+    errors_behind: Collection[int]
 
     def arises(self, port: Port) -> frozenset[int]:
         """The stages in which rows of a port come into being."""
         here = self.stage_of.get(port.node)
-        if here is None or port.output == ERRORS:
+        if here is None:
             return self.entered[port.node]
+        if port.output == ERRORS:
+            behind = {here} if port.node in self.errors_behind else ()
+            return self.entered[port.node].union(behind)
         if port.output == LATE and port.node not in self.late_behind:
             return self.entered[port.node]
         return frozenset({here})
@@ -46,7 +58,8 @@ def measure(nodes: Iterable[Node]) -> Depths:
     stage_of: dict[int, int] = {}
     feeds: dict[int, tuple[str, ...]] = {}
     late_behind = {node.id for node in nodes if node.late_behind}
-    depths = Depths(entered, stage_of, feeds, late_behind)
+    errors_behind = {node.id for node in nodes if node.errors_behind}
+    depths = Depths(entered, stage_of, feeds, late_behind, errors_behind)
     for node in nodes:
         reached = [depths.arises(port) for port in node.inputs]
         entered[node.id] = frozenset[int]().union(*reached) if reached else frozenset({0})
@@ -61,4 +74,4 @@ def measure(nodes: Iterable[Node]) -> Depths:
 def _feeds(nodes: Sequence[Node], node: Node) -> tuple[str, ...]:
     if isinstance(node, WindowStep) and node.window.time == "processing":
         return (CLOCK,)
-    return timekeepers(nodes, node.inputs)
+    return timekeepers(nodes, node.time_inputs)

@@ -34,10 +34,10 @@ def reaching_a_sink(nodes: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(node for node in nodes if node.id in useful)
 
 
-def _consumers(nodes: Iterable[Node]) -> Mapping[Port, tuple[int, ...]]:
+def _consumers(nodes: Iterable[Node]) -> Mapping[Port, tuple[tuple[int, int], ...]]:
     # A stream that is united with itself is consumed twice, so a node may stand here twice.
-    taken: dict[Port, list[int]] = {}
+    taken: dict[Port, list[tuple[int, int]]] = {}
     for node in nodes:
-        for port in node.inputs:
-            taken.setdefault(port, []).append(node.id)
+        for side, port in enumerate(node.inputs):
+            taken.setdefault(port, []).append((node.id, side))
     return {port: tuple(ids) for port, ids in taken.items()}

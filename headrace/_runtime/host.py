@@ -50,11 +50,11 @@ def _run(
     previous = state.stamp
     for parcel in parcels:
         if parcel.phase == BEFORE:
-            operator.merge(decode_rows(parcel.payload))
+            operator.merge(decode_rows(parcel.payload), parcel.side)
     _push(segment, report, plan, node, operator.tick(tick.moment(plan.feeds[node])), BEFORE)
     for parcel in parcels:
         if parcel.phase == AFTER:
-            operator.merge(decode_rows(parcel.payload))
+            operator.merge(decode_rows(parcel.payload), parcel.side)
     _push(segment, report, plan, node, operator.settle(), AFTER)
     uid = plan.nodes[node].uid
     outlook = operator.outlook()

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -70,7 +71,10 @@ class StatelessOperator(ABC):
 
 
 class Feeder(ABC):
-    """The half of a keyed step that runs before the shuffle."""
+    """The half of a keyed step that runs before the shuffle, for one input."""
+
+    #: What is fed goes to every shard, not to the one that owns the key.
+    everywhere: ClassVar[bool] = False
 
     @abstractmethod
     def feed(self, rows: Rows, watermark: int) -> Outputs:
@@ -89,8 +93,8 @@ class KeyedOperator(ABC):
     """The half of a keyed step that runs behind the shuffle and owns state."""
 
     @abstractmethod
-    def merge(self, batch: pa.RecordBatch) -> None:
-        """Fold a fed batch into the state."""
+    def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:
+        """Fold a fed batch of one input into the state."""
 
     @abstractmethod
     def tick(self, moment: Moment) -> Outputs:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from headrace._graph.nodes import ERRORS, Port, ReadSource
 from headrace._graph.plan import Plan
-from headrace._runtime.reassign import dead_rows
+from headrace._runtime.dead_letters import refused_records
 from headrace._runtime.report import TaskReport
 from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.segment import Segment
@@ -78,7 +78,7 @@ def _take(
             assert stamps is not None
             report.observe(node.uid, partition, int(stamps.min()), int(stamps.max()))
     if dead:
-        segment.push(Port(node.id, ERRORS), dead_rows(node.uid, dead, tick.clock_us))
+        segment.push(Port(node.id, ERRORS), refused_records(node.uid, dead, tick.clock_us))
     segment.push(Port(node.id), rows)
     return rows.timestamps
 

@@ -6,47 +6,27 @@ them, otherwise of the step as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-import pyarrow as pa
-
 from headrace._epochs.settings import WHOLE_STEP, partition_name
-from headrace._graph.nodes import ERRORS, ERRORS_SCHEMA, MAIN, AssignTimestamps
+from headrace._graph.nodes import ERRORS, MAIN, AssignTimestamps
+from headrace._runtime.dead_letters import refused_records
 from headrace._runtime.operator import Outputs
 from headrace._runtime.report import TaskReport
 from headrace._runtime.rows import Rows
 from headrace._runtime.timestamps import assign
-from headrace.endpoints import DeadLetter
 
-__all__ = ["dead_rows", "reassign"]
+__all__ = ["reassign"]
 
 
 def reassign(rows: Rows, node: AssignTimestamps, clock_us: int, report: TaskReport) -> Outputs:
     """The rows with the timestamps that the step says, and those that have none that can be used."""
     timed, dead = assign(rows, node, clock_us)
     if dead:
-        yield ERRORS, dead_rows(node.uid, dead, clock_us)
+        yield ERRORS, refused_records(node.uid, dead, clock_us)
     if len(timed):
         stamps = timed.timestamps
         assert stamps is not None
         report.observe(node.uid, _partition(rows, node), int(stamps.min()), int(stamps.max()))
         yield MAIN, timed
-
-
-def dead_rows(uid: str, dead: Sequence[DeadLetter], clock_us: int) -> Rows:
-    """Dead letters as rows of the `errors` output; their time is the epoch's clock."""
-    batch = pa.RecordBatch.from_pydict(
-        {
-            "uid": [uid] * len(dead),
-            "cause": [letter.cause for letter in dead],
-            "partition": [letter.partition for letter in dead],
-            "offset": [letter.offset for letter in dead],
-            "payload": [letter.payload for letter in dead],
-        },
-        schema=ERRORS_SCHEMA,
-    )
-    return Rows(batch, np.full(len(dead), clock_us, np.int64))
 
 
 def _partition(rows: Rows, node: AssignTimestamps) -> str:

@@ -23,8 +23,9 @@ from headrace.errors import EngineError
 __all__ = ["feeder", "keyed", "stateless", "tables"]
 
 _Maker = TypeVar("_Maker")
+_Made = TypeVar("_Made")
 
-_STATELESS: Mapping[type[nodes.Node], Callable[[Any], StatelessOperator]] = {
+_STATELESS: Mapping[type[nodes.Node], Callable[..., StatelessOperator]] = {
     nodes.FilterBy: rowwise.FilterBy,
     nodes.FilterRows: rowwise.FilterRows,
     nodes.FlatMapRows: rowwise.FlatMapRows,
@@ -34,7 +35,7 @@ _STATELESS: Mapping[type[nodes.Node], Callable[[Any], StatelessOperator]] = {
     nodes.Select: rowwise.Select,
     nodes.Union: rowwise.Union,
 }
-_FEEDERS: Mapping[type[nodes.Node], Callable[[Any], Feeder]] = {
+_FEEDERS: Mapping[type[nodes.Node], Callable[..., Feeder]] = {
     nodes.CountAggregate: CountFeeder,
     nodes.SessionAggregate: SessionFeeder,
     nodes.LookBackAggregate: LookBackFeeder,
@@ -57,14 +58,14 @@ _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
 }
 
 
-def stateless(node: nodes.Node) -> StatelessOperator:
-    """The operator of a step that looks at one batch at a time."""
-    return _find(_STATELESS, node)(node)
+def stateless(node: nodes.Node, side: int = 0) -> StatelessOperator:
+    """The operator of a step that looks at one batch at a time, for one of its inputs."""
+    return _for_side(_find(_STATELESS, node), node, side)
 
 
-def feeder(node: nodes.Node) -> Feeder:
-    """A new, empty first half of a keyed step."""
-    return _find(_FEEDERS, node)(node)
+def feeder(node: nodes.Node, side: int = 0) -> Feeder:
+    """A new, empty first half of a keyed step, for one of its inputs."""
+    return _for_side(_find(_FEEDERS, node), node, side)
 
 
 def keyed(node: nodes.Node, state: ShardState) -> KeyedOperator:
@@ -75,6 +76,11 @@ def keyed(node: nodes.Node, state: ShardState) -> KeyedOperator:
 def tables(node: nodes.Node) -> tuple[TableSpec, ...]:
     """The state that a keyed step declares."""
     return _find(_TABLES, node)(node)
+
+
+def _for_side(make: Callable[..., _Made], node: nodes.Node, side: int) -> _Made:
+    """Only steps that take their inputs apart are told which one it is."""
+    return make(node, side) if isinstance(node, nodes.ProcessStep) else make(node)
 
 
 def _find(entries: Mapping[type[nodes.Node], _Maker], node: nodes.Node) -> _Maker:

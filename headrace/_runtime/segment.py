@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 
 from headrace._graph.nodes import (
     AssignTimestamps,
@@ -41,8 +42,8 @@ class Segment:
         self._tick = tick
         self._staging = staging
         self._report = report
-        self._steps: dict[int, StatelessOperator] = {}
-        self._feeders: dict[tuple[int, int], Feeder] = {}
+        self._steps: dict[tuple[int, int], StatelessOperator] = {}
+        self._feeders: dict[tuple[int, int, int], Feeder] = {}
         self._sequence = 0
 
     def push(self, port: Port, rows: Rows, phase: int = AFTER) -> None:
@@ -50,38 +51,44 @@ class Segment:
         if not len(rows):
             return
         self._report.count(self._plan.nodes[port.node].uid, count_of(port.output), len(rows))
-        for consumer in self._plan.consumers.get(port, ()):
-            self._enter(consumer, rows, phase)
+        for consumer, side in self._plan.consumers.get(port, ()):
+            self._enter(consumer, side, rows, phase)
 
     def parcels(self) -> Iterator[tuple[int, Parcel]]:
         """What the feeders hold, as (shard, parcel) for the stages of their steps."""
         report = self._report
-        for (node, phase), feeder in self._feeders.items():
-            for batch in feeder.flush():
-                for shard, piece in split_by_shard(batch, self._plan.shards):
-                    order = (report.stage, report.task, self._next())
-                    target = self._plan.stage_of[node]
-                    payload = encode_rows(piece)
-                    yield (
-                        shard,
-                        Parcel("rows", order, report.attempt, node, target, phase, None, payload),
-                    )
+        for (node, side, phase), feeder in self._feeders.items():
+            target = self._plan.stage_of[node]
+            for shard, piece in self._pieces(feeder):
+                order = (report.stage, report.task, self._next())
+                payload = encode_rows(piece)
+                yield (
+                    shard,
+                    Parcel("rows", order, report.attempt, node, target, phase, side, None, payload),
+                )
             report.weigh(self._plan.nodes[node].uid, feeder.heavy())
 
-    def _enter(self, consumer: int, rows: Rows, phase: int) -> None:
+    def _pieces(self, feeder: Feeder) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for batch in feeder.flush():
+            if feeder.everywhere:
+                yield from ((shard, batch) for shard in range(self._plan.shards))
+            else:
+                yield from split_by_shard(batch, self._plan.shards)
+
+    def _enter(self, consumer: int, side: int, rows: Rows, phase: int) -> None:
         node = self._plan.nodes[consumer]
         self._report.count(node.uid, "in", len(rows))
         if isinstance(node, WriteSink):
             self._staging.write(node, rows.batch)
             return
         if node.keyed:
-            outputs = self._feeder(consumer, phase).feed(
+            outputs = self._feeder(consumer, side, phase).feed(
                 self._timed(node, rows), self._watermark(consumer, phase)
             )
         elif isinstance(node, AssignTimestamps):
             outputs = reassign(rows, node, self._tick.clock_us, self._report)
         else:
-            outputs = self._step(consumer).process(rows)
+            outputs = self._step(consumer, side).process(rows)
         kept = 0
         for output, out in outputs:
             kept += len(out)
@@ -100,15 +107,15 @@ class Segment:
     def _watermark(self, node: int, phase: int) -> int:
         return self._tick.at(self._plan.feeds[node], before=phase == BEFORE)
 
-    def _step(self, node: int) -> StatelessOperator:
-        if node not in self._steps:
-            self._steps[node] = registry.stateless(self._plan.nodes[node])
-        return self._steps[node]
+    def _step(self, node: int, side: int) -> StatelessOperator:
+        if (node, side) not in self._steps:
+            self._steps[node, side] = registry.stateless(self._plan.nodes[node], side)
+        return self._steps[node, side]
 
-    def _feeder(self, node: int, phase: int) -> Feeder:
-        if (node, phase) not in self._feeders:
-            self._feeders[node, phase] = registry.feeder(self._plan.nodes[node])
-        return self._feeders[node, phase]
+    def _feeder(self, node: int, side: int, phase: int) -> Feeder:
+        if (node, side, phase) not in self._feeders:
+            self._feeders[node, side, phase] = registry.feeder(self._plan.nodes[node], side)
+        return self._feeders[node, side, phase]
 
     def _next(self) -> int:
         self._sequence += 1

@@ -52,13 +52,24 @@ class Parcel:
     node: int = -1
     target: int = -1
     phase: int = AFTER
+    #: Which input of that node.
+    side: int = 0
     fields: dict[str, Any] | None = None
     payload: bytes | memoryview = b""
 
     def to_bytes(self) -> bytes:
         """Header length, header as JSON, payload."""
         header = json.dumps(
-            [self.kind, self.order, self.attempt, self.node, self.target, self.phase, self.fields],
+            [
+                self.kind,
+                self.order,
+                self.attempt,
+                self.node,
+                self.target,
+                self.phase,
+                self.side,
+                self.fields,
+            ],
             separators=(",", ":"),
         ).encode()
         return b"".join((_LENGTH.pack(len(header)), header, self.payload))
@@ -70,8 +81,8 @@ class Parcel:
         (length,) = _LENGTH.unpack_from(view)
         start = _LENGTH.size + length
         fields = json.loads(bytes(view[_LENGTH.size : start]))
-        kind, order, attempt, node, target, phase, extra = fields
-        return cls(kind, tuple(order), attempt, node, target, phase, extra, view[start:])
+        kind, order, attempt, node, target, phase, side, extra = fields
+        return cls(kind, tuple(order), attempt, node, target, phase, side, extra, view[start:])
 
 
 def encode_rows(batch: pa.RecordBatch) -> bytes:

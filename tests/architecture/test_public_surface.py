@@ -11,7 +11,9 @@ import headrace
 ROOT = Path(__file__).parents[2]
 
 FACADE = """
-AggregateFunction Environment Epochs Expression JobHandle KeyedStream OutputTag ProcessWindowFunction
+AggregateFunction BroadcastProcessFunction CoProcessFunction KeyedBatchFunction KeyedBroadcastProcessFunction
+KeyedCoProcessFunction KeyedProcessFunction ProcessFunction ReduceFunction
+Environment Epochs Expression JobHandle KeyedStream OutputTag ProcessWindowFunction
 Restart Stream WatermarkGenerator WatermarkStrategy
 WindowedStream approx_count_distinct approx_quantile approx_quantiles approx_top avg coalesce col collect count count_distinct errors evictors first last lit max max_by min min_by
 state stddev sum triggers variance when why windows

@@ -84,14 +84,14 @@ def test_consumers_stand_in_the_order_of_the_calls(env, bids, sink):
     bids.select("price").sink_to(sink, uid="b")
     bids.sink_to(sink, uid="c")
     plan = env.plan(shards=2)
-    assert [plan.nodes[number].uid for number in plan.consumers[Port(0)]] == ["a", "select-1", "c"]
+    assert [plan.nodes[number].uid for number, _ in plan.consumers[Port(0)]] == ["a", "select-1", "c"]
 
 
 def test_a_stream_united_with_itself_is_consumed_twice(env, bids, sink):
     twice = bids.union(bids)
     twice.sink_to(sink, uid="out")
     node = twice._port.node
-    assert env.plan(shards=1).consumers[Port(0)] == (node, node)
+    assert env.plan(shards=1).consumers[Port(0)] == ((node, 0), (node, 1))
 
 
 def test_steps_that_reach_no_sink_are_left_out(env, bids, source, sink):
@@ -100,7 +100,7 @@ def test_steps_that_reach_no_sink_are_left_out(env, bids, source, sink):
     bids.sink_to(sink, uid="out")
     plan = env.plan(shards=2)
     assert [node.uid for node in plan.nodes.values()] == ["bids", "out"]
-    assert plan.consumers == {Port(0): (plan.sinks["out"].id,)}
+    assert plan.consumers == {Port(0): ((plan.sinks["out"].id, 0),)}
 
 
 def test_a_window_of_which_only_late_rows_are_taken_is_kept(env, bids, sink):

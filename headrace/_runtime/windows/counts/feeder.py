@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from headrace._graph.nodes import ERRORS, CountAggregate
+from headrace._runtime.dead_letters import split_null_keys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.rows import Rows
 from headrace._runtime.windows.counts.layout import Layout
-from headrace._runtime.windows.entry import split_null_keys
 from headrace._runtime.windows.unfolded import Unfolded
 
 __all__ = ["CountFeeder"]
@@ -29,7 +29,7 @@ class CountFeeder(Feeder):
     def feed(self, rows: Rows, watermark: int) -> Outputs:
         """Take rows in; yields those with a null key as errors."""
         del watermark
-        rows, dead = split_null_keys(rows, self._node)
+        rows, dead = split_null_keys(rows, self._node.uid, self._node.keys)
         if dead is not None:
             yield ERRORS, dead
         self._rows.add(rows)

@@ -36,7 +36,7 @@ class CountOperator(KeyedOperator):
         self._waiting: list[pa.RecordBatch] = []
         self._results: list[Rows] = []
 
-    def merge(self, batch: pa.RecordBatch) -> None:
+    def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:
         """Count the rows of a fed batch, some batches at a time; before the tick they wait for it."""
         if not batch.num_rows:
             return

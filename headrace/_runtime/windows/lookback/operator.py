@@ -42,7 +42,7 @@ class LookBackOperator(KeyedOperator):
         # Of this epoch
         self._arrived: list[pa.RecordBatch] = []
 
-    def merge(self, batch: pa.RecordBatch) -> None:
+    def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:
         """Take rows in; they wait."""
         if batch.num_rows:
             self._arrived.append(batch)

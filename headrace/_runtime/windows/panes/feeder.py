@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._graph.nodes import ERRORS, LATE, WindowAggregate
+from headrace._runtime.dead_letters import split_null_keys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.plain_keys import key_columns
 from headrace._runtime.rows import Rows
-from headrace._runtime.windows.entry import split_null_keys, timestamps_of
+from headrace._runtime.windows.entry import timestamps_of
 from headrace._runtime.windows.folding import RowBuffer, fold_groups
 from headrace._runtime.windows.heavy import HeavyKeys
 from headrace._runtime.windows.panes.layout import Layout
@@ -38,7 +39,7 @@ class WindowFeeder(Feeder):
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
         """Take rows in; yields those with a null key as errors, and late ones."""
-        rows, dead = split_null_keys(rows, self._node)
+        rows, dead = split_null_keys(rows, self._node.uid, self._node.keys)
         if dead is not None:
             yield ERRORS, dead
         panes = self._node.window.pane_starts(timestamps_of(rows, self._node))

@@ -66,7 +66,7 @@ class WindowOperator(KeyedOperator):
         self._last_firings: list[Rows] = []
         self._own = OwnWindows(node, self._layout)
 
-    def merge(self, batch: pa.RecordBatch) -> None:
+    def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:
         """Fold a fed batch in; before the tick it waits for it, which says by what to judge it."""
         if self._waiting is not None:
             self._waiting.append(batch)

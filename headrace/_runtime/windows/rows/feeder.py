@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from headrace._graph.nodes import ERRORS, WindowProcess
+from headrace._runtime.dead_letters import split_null_keys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.rows import Rows
-from headrace._runtime.windows.entry import split_null_keys
 from headrace._runtime.windows.rows.layout import END, Layout
 from headrace._runtime.windows.sessions.gaps import split_ends
 from headrace._runtime.windows.unfolded import Unfolded
@@ -32,7 +32,7 @@ class RowsFeeder(Feeder):
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
         """Take rows in; yields those that cannot be used."""
-        rows, dead = split_null_keys(rows, self._node)
+        rows, dead = split_null_keys(rows, self._node.uid, self._node.keys)
         if dead is not None:
             yield ERRORS, dead
         if self._merging:

@@ -73,7 +73,7 @@ class RowsOperator(KeyedOperator):
         self._settled: list[Output] = []
         self._late: list[pa.RecordBatch] = []
 
-    def merge(self, batch: pa.RecordBatch) -> None:
+    def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:
         """Take rows in. Before the tick they wait for it; where windows merge, all of a phase wait."""
         if not batch.num_rows:
             return

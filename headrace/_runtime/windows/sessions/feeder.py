@@ -15,10 +15,11 @@ import pyarrow as pa
 from headrace._graph.nodes import ERRORS, SessionAggregate
 from headrace._runtime.aggregates.fold import Flush, Request
 from headrace._runtime.aggregates.lists import lists_of
+from headrace._runtime.dead_letters import split_null_keys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.plain_keys import key_columns, number_keys
 from headrace._runtime.rows import Rows
-from headrace._runtime.windows.entry import split_null_keys, timestamps_of
+from headrace._runtime.windows.entry import timestamps_of
 from headrace._runtime.windows.folding import RowBuffer, fold_groups
 from headrace._runtime.windows.heavy import HeavyKeys
 from headrace._runtime.windows.sessions.gaps import split_ends
@@ -45,7 +46,7 @@ class SessionFeeder(Feeder):
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
         """Take rows in; yields those without a key or a gap as errors."""
-        rows, dead = split_null_keys(rows, self._node)
+        rows, dead = split_null_keys(rows, self._node.uid, self._node.keys)
         if dead is not None:
             yield ERRORS, dead
         rows, ends, dead = split_ends(rows, self._node)

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from headrace._graph.nodes import WindowStep
 from headrace._runtime.columns import row_objects
+from headrace._runtime.dead_letters import dead_letters
 from headrace._runtime.expressions import evaluate
 from headrace._runtime.rows import Rows
 from headrace._runtime.usercode import calling
-from headrace._runtime.windows.entry import dead_letters, timestamps_of
+from headrace._runtime.windows.entry import timestamps_of
 from headrace._runtime.windows.sessions.intervals import Integers, Mask
 from headrace._runtime.windows.sessions.layout import LONGEST_US
 from headrace.expressions import Expression, col
@@ -42,7 +43,7 @@ def split_ends(rows: Rows, node: WindowStep) -> tuple[Rows, Integers, Rows | Non
         for row in np.flatnonzero(~good)
     ]
     kept = rows.filter(good)
-    letters = dead_letters(rows.filter(~good), node, causes)
+    letters = dead_letters(rows.filter(~good), node.uid, causes)
     return kept, timestamps_of(kept, node) + gaps[good], letters
 
 

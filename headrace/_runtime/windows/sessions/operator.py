@@ -64,7 +64,7 @@ class SessionOperator(KeyedOperator):
         self._last_firings: list[Rows] = []
         self._own: list[Runs] = []
 
-    def merge(self, batch: pa.RecordBatch) -> None:
+    def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:
         """Keep a fed batch until those of its phase are all there."""
         if batch.num_rows:
             self._batches.append(batch)

@@ -1,0 +1,1 @@
+"""Two streams in one step."""
