@@ -57,6 +57,12 @@ class Arena:
         """The values with these numbers, null where the number is null, in the declared type."""
         return _restore(self._node.view(self.block, self.rows).take(rows), self._type)
 
+    def raw(self, row: int) -> bytes:
+        """The bytes of one text or byte string."""
+        offsets = self.block[":offsets"]
+        content: bytes = self.block[":values"][offsets.item(row) : offsets.item(row + 1)].tobytes()
+        return content
+
     def items(self, rows: npt.NDArray[np.int64]) -> pa.Array:
         """What the lists with these numbers hold, one behind the other. Far faster than lists of it."""
         return _restore(self._node.items(self.block, rows, self.rows), _entry(self._type))

@@ -70,11 +70,20 @@ class Groups:
         `same(rows, slots)` tells whether the groups of rows are those of slots. Groups with more members than
         `at_most` are counted, but their slots are left out.
         """
-        groups = self._find(hashes, same)
+        groups = self.find(hashes, same)
         counts = np.where(groups >= 0, self.block["count"][groups], 0).astype(np.int64)
         read = counts if at_most is None else np.where(counts <= at_most, counts, 0)
         places = _ranges(self.block["start"][groups], read)
         return self.block["pool"][places].astype(np.int64), counts
+
+    def find(self, hashes: Hashes, same: Same) -> Slots:
+        """The number of each group, `ABSENT` where there is none; it holds until the table is renumbered."""
+
+        def same_group(rows: Slots, groups: Slots) -> npt.NDArray[np.bool_]:
+            first = self.block["pool"][self.block["start"][groups]]
+            return same(rows, first.astype(np.int64))
+
+        return look_up(self.block["cells"], self.block["hash"], hashes, same_group)
 
     def join(self, slots: Slots, hashes: Hashes, same: Same) -> None:
         """Slots that are in no group join theirs; `same` compares groups as in `members`."""
@@ -131,22 +140,15 @@ class Groups:
     def _used(self) -> int:
         return int(self.block.counters[_USED])
 
-    def _find(self, hashes: Hashes, same: Same) -> Slots:
-        def same_group(rows: Slots, groups: Slots) -> npt.NDArray[np.bool_]:
-            first = self.block["pool"][self.block["start"][groups]]
-            return same(rows, first.astype(np.int64))
-
-        return look_up(self.block["cells"], self.block["hash"], hashes, same_group)
-
     def _claim(self, hashes: Hashes, same: Same, slots: Slots) -> Slots:
         """The group of each row, new ones with their first slot; rows may share groups, groups a hash."""
-        groups = self._find(hashes, same)
+        groups = self.find(hashes, same)
         rest = np.flatnonzero(groups == ABSENT)
         while rest.size:
             # One row of every hash: these are different groups, and none of them is known.
             first = rest[np.unique(hashes[rest], return_index=True)[1]]
             self._begin(hashes[first], slots[first])
-            groups[rest] = self._find(hashes[rest], lambda rows, at, own=rest: same(own[rows], at))  # type: ignore[misc]
+            groups[rest] = self.find(hashes[rest], lambda rows, at, own=rest: same(own[rows], at))  # type: ignore[misc]
             rest = rest[groups[rest] == ABSENT]
         return groups
 

@@ -36,17 +36,15 @@ class Table:
         self.spec = spec
         self._arrays = arrays
         names = list(blocks[1:])
-        self._groups: Groups | None = None
-        if spec.grouped:
-            self._groups = Groups(arrays, names.pop(0) if names else None)
-        self._keys = [
+        self.groups = Groups(arrays, names.pop(0) if names else None) if spec.grouped else None
+        self.key_columns = [
             open_column(f"k{i}", field.type, arrays, names) for i, field in enumerate(spec.keys)
         ]
         self._values = {
             value.name: open_column(f"v{i}", value.type, arrays, names)
             for i, value in enumerate(spec.values)
         }
-        self._block = self._open_block(blocks[0] if blocks else None, _FIRST_SLOTS)
+        self.block = self._open_block(blocks[0] if blocks else None, _FIRST_SLOTS)
         self._changes: list[Slots] = []
 
     def _open_block(self, name: str | None, slots: int) -> Block:
@@ -55,27 +53,26 @@ class Table:
             "hash": np.dtype(np.uint64),
             "live": np.dtype(np.bool_),
         }
-        for key in self._keys:
+        for key in self.key_columns:
             dtypes |= key.dtypes(key=True)
         for value in self._values.values():
             dtypes |= value.dtypes(key=False)
         if name is not None:
             return Block(self._arrays, dtypes, name=name)
-        return Block.create(
-            self._arrays, dtypes, dict.fromkeys(dtypes, slots) | {"cells": 2 * slots}
-        )
+        sizes = dict.fromkeys(dtypes, slots) | {"cells": 2 * slots}
+        return Block.create(self._arrays, dtypes, sizes)
 
     @property
     def size(self) -> int:
         """How many rows are live."""
-        return self._used - int(self._block.counters[_DEAD])
+        return self._used - int(self.block.counters[_DEAD])
 
     @property
     def blocks(self) -> list[str]:
         """The buffers that hold this table, for the header of a replica."""
-        groups = [] if self._groups is None else [self._groups.block]
+        groups = [] if self.groups is None else [self.groups.block]
         arenas = [column.arena.block for column in self._var_columns()]
-        return [block.name for block in (self._block, *groups, *arenas)]
+        return [block.name for block in (self.block, *groups, *arenas)]
 
     def upsert(
         self, hashes: Hashes, keys: Sequence[pa.Array], groups: Hashes | None = None
@@ -91,11 +88,11 @@ class Table:
         for start in range(0, len(hashes), _PROBE_ROWS):
             part = slice(start, start + _PROBE_ROWS)
             slots[part] = self._claim(hashes[part], prepared, start, is_new[part])
-        if self._groups is not None and is_new.any():
+        if self.groups is not None and is_new.any():
             new = np.flatnonzero(is_new)
             own = [column.take(plain(new)) for column in keys[:-1]]
             numbers = hash_keys(own) if groups is None else groups[new]
-            self._groups.join(slots[new], numbers, self._same(self._prepare(own), 0))
+            self.groups.join(slots[new], numbers, self.same_as(own))
         return slots, is_new
 
     def find(self, hashes: Hashes, keys: Sequence[pa.Array]) -> Slots:
@@ -105,9 +102,9 @@ class Table:
         for start in range(0, len(hashes), _PROBE_ROWS):
             part = slice(start, start + _PROBE_ROWS)
             same = self._same(prepared, start)
-            slots[part] = look_up(self._block["cells"], self._block["hash"], hashes[part], same)
-        if self._block.counters[_DEAD]:
-            slots[~self._block["live"][slots]] = ABSENT
+            slots[part] = look_up(self.block["cells"], self.block["hash"], hashes[part], same)
+        if self.block.counters[_DEAD]:
+            slots[~self.block["live"][slots]] = ABSENT
         return slots
 
     def members(
@@ -117,25 +114,25 @@ class Table:
 
         `hashes` and `keys` are the groups' own. Of groups with more members than `at_most` no slots are read.
         """
-        assert self._groups is not None
-        return self._groups.members(hashes, self._same(self._prepare(keys), 0), at_most=at_most)
+        assert self.groups is not None
+        return self.groups.members(hashes, self.same_as(keys), at_most=at_most)
 
     def get(self, column: str, slots: Slots) -> npt.NDArray[Any] | pa.Array:
         """A copy of the values in these slots: numpy for fixed-width types, else Arrow."""
         kept = self._values[column]
         if isinstance(kept, VarColumn):
-            return kept.gather(self._block, slots)
-        return self._block[kept.field][slots]
+            return kept.gather(self.block, slots)
+        return self.block[kept.field][slots]
 
     def arrow(self, column: str, slots: Slots) -> pa.Array:
         """A copy of the values in these slots as an Arrow array of the declared type."""
-        return self._values[column].gather(self._block, slots)
+        return self._values[column].gather(self.block, slots)
 
     def items(self, column: str, slots: Slots) -> pa.Array:
         """A copy of what the lists in these slots hold, one list behind the other; none of them is null."""
         kept = self._values[column]
         assert isinstance(kept, VarColumn)
-        return kept.gather_items(self._block, slots)
+        return kept.gather_items(self.block, slots)
 
     def put(self, column: str, slots: Slots, values: npt.NDArray[Any] | pa.Array) -> None:
         """Write values to these slots."""
@@ -144,9 +141,9 @@ class Table:
         if isinstance(kept, VarColumn):
             if not isinstance(values, pa.Array):
                 values = pa.array(values, type=kept.type)
-            kept.write(self._block, slots, values)
+            kept.write(self.block, slots, values)
         else:
-            self._block[kept.field][slots] = to_numpy(values, kept.type)
+            self.block[kept.field][slots] = to_numpy(values, kept.type)
         self.touch(slots)
 
     def values(self, column: str) -> npt.NDArray[Any]:
@@ -155,7 +152,7 @@ class Table:
         It is a view: stale after the next `upsert`, `drop_before` or commit.
         """
         self._arrays.mark_dirty()
-        return self._block[self._values[column].field]
+        return self.block[self._values[column].field]
 
     def touch(self, slots: Slots) -> None:
         """These slots changed."""
@@ -164,32 +161,32 @@ class Table:
 
     def live(self) -> Slots:
         """The slots of all live rows."""
-        if self._block.counters[_DEAD] == 0:
+        if self.block.counters[_DEAD] == 0:
             return np.arange(self._used)
-        return np.flatnonzero(self._block["live"][: self._used])
+        return np.flatnonzero(self.block["live"][: self._used])
 
     def keys(self, slots: Slots) -> list[pa.Array]:
         """The key columns of these slots."""
-        return [key.gather(self._block, slots) for key in self._keys]
+        return [key.gather(self.block, slots) for key in self.key_columns]
 
     def hashes(self, slots: Slots) -> Hashes:
         """The key hashes of these slots."""
-        found: Hashes = self._block["hash"][slots]
+        found: Hashes = self.block["hash"][slots]
         return found
 
     def is_live(self, slots: Slots) -> Mask:
         """Whether the rows of these slots were not removed."""
-        flags: Mask = self._block["live"][slots]
+        flags: Mask = self.block["live"][slots]
         return flags
 
     def remove(self, slots: Slots) -> None:
         """Remove the rows of these distinct slots."""
         self._arrays.mark_dirty()
-        dying = slots[self._block["live"][slots]]
-        self._block["live"][dying] = False
-        self._block.counters[_DEAD] += dying.size
-        if self._groups is not None and dying.size:
-            self._groups.leave(dying)
+        dying = slots[self.block["live"][slots]]
+        self.block["live"][dying] = False
+        self.block.counters[_DEAD] += dying.size
+        if self.groups is not None and dying.size:
+            self.groups.leave(dying)
         self.touch(dying)
 
     def take_changes(self) -> Slots:
@@ -205,14 +202,14 @@ class Table:
 
     def tidy(self) -> None:
         """Between epochs: drop dead values and, when half the slots are dead, renumber the rest."""
-        dead = int(self._block.counters[_DEAD])
+        dead = int(self.block.counters[_DEAD])
         if dead > _FIRST_SLOTS and 2 * dead > self._used:
             self._arrays.mark_dirty()
             self._renumber()
         for column in self._var_columns():
             if column.is_wasteful(self.size):
                 self._arrays.mark_dirty()
-                column.compact(self._block, self.live())
+                column.compact(self.block, self.live())
 
     def release(self) -> None:
         """Give all buffers back."""
@@ -221,22 +218,25 @@ class Table:
 
     @property
     def _used(self) -> int:
-        return int(self._block.counters[_USED])
+        return int(self.block.counters[_USED])
 
     def _var_columns(self) -> list[VarColumn]:
-        columns = [*self._keys, *self._values.values()]
+        columns = [*self.key_columns, *self._values.values()]
         return [column for column in columns if isinstance(column, VarColumn)]
 
+    def same_as(self, keys: Sequence[pa.Array]) -> Same:
+        """Whether rows with these keys are those of slots; keys of groups lack the last column."""
+        return self._same(self._prepare(keys), 0)
+
     def _prepare(self, keys: Sequence[pa.Array]) -> list[Any]:
-        """Keys, or those of groups: they lack the last column."""
-        return [key.prepare(values) for key, values in zip(self._keys, keys, strict=False)]
+        return [key.prepare(values) for key, values in zip(self.key_columns, keys, strict=False)]
 
     def _same(self, prepared: list[Any], start: int) -> Same:
         def same(rows: Slots, slots: Slots) -> Mask:
             places = rows + start if start else rows
-            equal = self._keys[0].same(self._block, slots, prepared[0], places)
-            for key, values in zip(self._keys[1:], prepared[1:], strict=False):
-                equal &= key.same(self._block, slots, values, places)
+            equal = self.key_columns[0].same(self.block, slots, prepared[0], places)
+            for key, values in zip(self.key_columns[1:], prepared[1:], strict=False):
+                equal &= key.same(self.block, slots, values, places)
             return equal
 
         return same
@@ -245,47 +245,47 @@ class Table:
         self._reserve(len(hashes))
         used = self._used
         slots, fresh = claim(
-            self._block["cells"], self._block["hash"], used, hashes, self._same(prepared, start)
+            self.block["cells"], self.block["hash"], used, hashes, self._same(prepared, start)
         )
         if fresh.size:
             new = np.arange(used, used + fresh.size)
-            for key, values in zip(self._keys, prepared, strict=True):
-                key.store(self._block, new, values, fresh + start)
-            self._block.counters[_USED] = used + fresh.size
+            for key, values in zip(self.key_columns, prepared, strict=True):
+                key.store(self.block, new, values, fresh + start)
+            self.block.counters[_USED] = used + fresh.size
             is_new[fresh] = True
             self._begin(new)
-        if self._block.counters[_DEAD]:
+        if self.block.counters[_DEAD]:
             self._revive(slots, is_new)
         return slots
 
     def _begin(self, slots: Slots) -> None:
         """Give rows their initial values."""
-        self._block["live"][slots] = True
+        self.block["live"][slots] = True
         for value in self.spec.values:
-            write_initial(self._block, self._values[value.name], value, slots)
+            write_initial(self.block, self._values[value.name], value, slots)
         self.touch(slots)
 
     def _revive(self, slots: Slots, is_new: Mask) -> None:
-        back = np.flatnonzero(~self._block["live"][slots])
+        back = np.flatnonzero(~self.block["live"][slots])
         if back.size:
             is_new[back] = True
-            self._block.counters[_DEAD] -= back.size
+            self.block.counters[_DEAD] -= back.size
             self._begin(slots[back])
 
     def _reserve(self, rows: int) -> None:
         """Make room for so many more slots; cells stay at least twice the slots."""
-        slots = len(self._block["hash"])
+        slots = len(self.block["hash"])
         if self._used + rows <= slots:
             return
         while slots < self._used + rows:
             slots *= 2
-        sizes = dict.fromkeys(self._block, slots) | {"cells": 2 * slots}
-        self._block.grow(sizes, blank=frozenset({"cells"}))
-        rebuild(self._block["cells"], self._block["hash"][: self._used])
+        sizes = dict.fromkeys(self.block, slots) | {"cells": 2 * slots}
+        self.block.grow(sizes, blank=frozenset({"cells"}))
+        rebuild(self.block["cells"], self.block["hash"][: self._used])
 
     def _renumber(self) -> None:
         """Copy the live rows into a block of their own."""
-        live, old = self.live(), self._block
+        live, old = self.live(), self.block
         new = self._open_block(None, max(_FIRST_SLOTS, 1 << int(live.size - 1).bit_length()))
         for field in old:
             if field != "cells":
@@ -293,7 +293,7 @@ class Table:
         new.counters[:] = old.counters
         new.counters[_USED], new.counters[_DEAD] = live.size, 0
         rebuild(new["cells"], new["hash"][: live.size])
-        self._block = new
+        self.block = new
         old.release()
-        if self._groups is not None:
-            self._groups.renumber(live)
+        if self.groups is not None:
+            self.groups.renumber(live)
