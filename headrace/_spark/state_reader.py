@@ -1,0 +1,162 @@
+"""Reads the state of a job from its checkpoint, through Spark's state reader, while the job runs or after it.
+
+It takes no lease and writes nothing. What it reads is one durable epoch as a whole: Spark keeps the state of
+the last twenty, and the stamps in the epoch's manifest prove that the chunk logs are those of that epoch. A
+job that goes on fast may remove files under a slow reader, so a read that failed is tried once more, on what
+is the last epoch then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headrace._commit.checkpoint import JobRecord, durable_epoch, peek
+from headrace._commit.manifest import read_manifest
+from headrace._commit.paths import Layout
+from headrace._runtime.state import MemoryChunkStore
+from headrace._runtime.state.log import Manifest
+from headrace._spark.errors import translate
+from headrace._spark.settings import query_settings
+from headrace._spark.shard_ids import shard_ids
+from headrace.errors import CheckpointDamaged, CheckpointError
+from headrace.keys import KEY_GROUPS, groups_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headrace._spark.session import EmbeddedSpark
+
+__all__ = ["StateReader", "recorded_job"]
+
+_BODY = "user_map_value.body"
+#: Chunks have up to 16 MB; a batch of them must stay below 2 GB.
+_CHUNKS_A_BATCH = "16"
+
+
+def recorded_job(checkpoint: str | os.PathLike[str]) -> tuple[Layout, JobRecord]:
+    """Whose state lies there."""
+    layout = Layout(Path(checkpoint).expanduser().absolute())
+    record = peek(layout.root)
+    if record is None:
+        raise CheckpointError(
+            f"{layout.root} holds no checkpoint; give the directory that the job has as checkpoint="
+        )
+    return layout, record
+
+
+class StateReader:
+    """Reads the chunk logs of one keyed step. `operator` is its stage as Spark counts: 0 is the last one."""
+
+    def __init__(
+        self, spark: EmbeddedSpark, layout: Layout, record: JobRecord, uid: str, operator: int
+    ) -> None:
+        self._uid = uid
+        self._operator = operator
+        self._layout = layout
+        self._record = record
+        self._shard_ids = shard_ids(record.shards)
+        # Its own settings: nothing of the user's session or of the running query changes.
+        self._session = spark.session.newSession()
+        for key, value in query_settings(record.shards, forkless=spark.forkless).items():
+            self._session.conf.set(key, value)
+        self._session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _CHUNKS_A_BATCH)
+
+    def logs(self, groups: range = range(KEY_GROUPS)) -> list[MemoryChunkStore]:
+        """The chunk logs of a step behind the last durable epoch, of the shards that own these key groups.
+
+        They hold no more chunks than the groups need. There is none before the first epoch.
+        """
+        try:
+            return self._last(groups)
+        except Exception:  # noqa: BLE001 - whatever it was, files may have gone under it
+            try:
+                return self._last(groups)
+            except Exception as error:  # noqa: BLE001 - translated, whatever it is
+                raise translate(error, None) from None
+
+    def _last(self, groups: range) -> list[MemoryChunkStore]:
+        epoch = durable_epoch(self._layout)
+        if epoch < 0:
+            return []
+        manifests = self._manifests(epoch, groups)
+        chunks = self._chunks(epoch, {s: m for s, m in manifests.items() if m}, groups)
+        return [MemoryChunkStore(chunks[shard], content) for shard, content in manifests.items()]
+
+    def _manifests(self, epoch: int, groups: range) -> dict[int, bytes | None]:
+        """By shard; None where the step had nothing to keep yet."""
+        shards = self._record.shards
+        owners = [s for s in range(shards) if _overlap(groups_of(s, shards), groups)]
+        rows = self._variable("manifest", epoch, owners).select("key.shard", _BODY).toArrow()
+        found = {self._shard_ids.index(s): b for s, b in zip(*_columns(rows), strict=True)}
+        stamps = self._stamps(epoch)
+        for shard in owners:
+            stamp = _stamp(found.get(shard))
+            if stamp != stamps.get(str(shard), ""):
+                raise CheckpointDamaged(
+                    f"checkpoint {self._layout.root}: the state of step '{self._uid}' in shard {shard} is not that "
+                    f"of epoch {epoch}, which the manifest of the epoch names; restore it from a copy"
+                )
+        return {shard: found.get(shard) for shard in owners}
+
+    def _chunks(
+        self, epoch: int, manifests: Mapping[int, bytes], groups: range
+    ) -> dict[int, dict[int, bytes]]:
+        """By shard and number."""
+        wanted = {shard: _needed(content, groups) for shard, content in manifests.items()}
+        found: dict[int, dict[int, bytes]] = defaultdict(dict)
+        numbers = sorted({number for needed in wanted.values() for number in needed})
+        if not numbers:
+            return found
+        frame = self._variable("chunks", epoch, wanted)
+        frame = frame.where(frame.user_map_key.id.isin(numbers))
+        rows = frame.select("key.shard", "user_map_key.id", _BODY).toArrow()
+        for shard_id, number, body in zip(*_columns(rows), strict=True):
+            found[self._shard_ids.index(shard_id)][number] = body
+        return found
+
+    def _variable(self, name: str, epoch: int, shards: Iterable[int]) -> DataFrame:
+        """The entries of one of the state variables of `HostProcessor` that a step has in these shards."""
+        frame = (
+            self._session.read.format("statestore")
+            .option("batchId", epoch)
+            .option("operatorId", self._operator)
+            .option("stateVarName", name)
+            .option("flattenCollectionTypes", "true")
+            .load(str(self._layout.spark))
+        )
+        ids = [self._shard_ids[shard] for shard in shards]
+        return frame.where(frame.user_map_key.operator == self._uid).where(
+            frame.key.shard.isin(ids)
+        )
+
+    def _stamps(self, epoch: int) -> Mapping[str, str]:
+        manifest = read_manifest(self._layout, epoch)
+        if manifest is None:
+            raise CheckpointDamaged(
+                f"checkpoint {self._layout.root}: epoch {epoch} has no manifest"
+            )
+        return manifest.stamps.get(self._uid, {})
+
+
+def _columns(rows: pa.Table) -> Iterator[list[Any]]:
+    return (column.to_pylist() for column in rows.columns)
+
+
+def _stamp(content: bytes | None) -> str:
+    return "" if content is None else Manifest.from_bytes(content, "a step").stamp
+
+
+def _needed(content: bytes, groups: range) -> list[int]:
+    """The chunks that may hold rows of these key groups."""
+    entries = Manifest.from_bytes(content, "a step").entries
+    return [e.chunk for e in entries if _overlap(range(e.groups[0], e.groups[1] + 1), groups)]
+
+
+def _overlap(a: range, b: range) -> bool:
+    return a.start < b.stop and b.start < a.stop
