@@ -11,7 +11,7 @@ import re
 import stat
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,8 @@ class JobRecord:
     #: At the first start; for people, except `format`.
     versions: Mapping[str, str]
     format: int = FORMAT
+    #: Where the state that functions declare lies, for those who read it without the graph.
+    states: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Checkpoint:
         shards: int | None,
         default_shards: int,
         versions: Mapping[str, str],
+        states: Mapping[str, Json] | None = None,
         describe: Describe | None = None,
     ) -> Checkpoint:
         """Create or verify the checkpoint and begin a new start. Call it under the lease only."""
@@ -87,6 +90,7 @@ class Checkpoint:
                 digest=digest,
                 signature=signature,
                 versions=versions,
+                states=states or {},
             )
             write_record(layout.job, vars(record))
         _make_directories(layout)

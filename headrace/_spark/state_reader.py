@@ -9,7 +9,7 @@ is the last epoch then.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,8 @@ __all__ = ["StateReader", "recorded_job"]
 _BODY = "user_map_value.body"
 #: Chunks have up to 16 MB; a batch of them must stay below 2 GB.
 _CHUNKS_A_BATCH = "16"
+#: Spark refuses to collect more than a gigabyte at once.
+_PORTION_BYTES = 2**28
 
 
 def recorded_job(checkpoint: str | os.PathLike[str]) -> tuple[Layout, JobRecord]:
@@ -108,16 +110,16 @@ class StateReader:
         self, epoch: int, manifests: Mapping[int, bytes], groups: range
     ) -> dict[int, dict[int, bytes]]:
         """By shard and number."""
-        wanted = {shard: _needed(content, groups) for shard, content in manifests.items()}
+        sizes: Counter[int] = Counter()
+        for content in manifests.values():
+            sizes.update(_needed(content, groups))
         found: dict[int, dict[int, bytes]] = defaultdict(dict)
-        numbers = sorted({number for needed in wanted.values() for number in needed})
-        if not numbers:
-            return found
-        frame = self._variable("chunks", epoch, wanted)
-        frame = frame.where(frame.user_map_key.id.isin(numbers))
-        rows = frame.select("key.shard", "user_map_key.id", _BODY).toArrow()
-        for shard_id, number, body in zip(*_columns(rows), strict=True):
-            found[self._shard_ids.index(shard_id)][number] = body
+        for numbers in _portions(sizes):
+            frame = self._variable("chunks", epoch, manifests)
+            frame = frame.where(frame.user_map_key.id.isin(numbers))
+            rows = frame.select("key.shard", "user_map_key.id", _BODY).toArrow()
+            for shard_id, number, body in zip(*_columns(rows), strict=True):
+                found[self._shard_ids.index(shard_id)][number] = body
         return found
 
     def _variable(self, name: str, epoch: int, shards: Iterable[int]) -> DataFrame:
@@ -152,10 +154,25 @@ def _stamp(content: bytes | None) -> str:
     return "" if content is None else Manifest.from_bytes(content, "a step").stamp
 
 
-def _needed(content: bytes, groups: range) -> list[int]:
-    """The chunks that may hold rows of these key groups."""
+def _needed(content: bytes, groups: range) -> dict[int, int]:
+    """The chunks that may hold rows of these key groups, and their sizes."""
     entries = Manifest.from_bytes(content, "a step").entries
-    return [e.chunk for e in entries if _overlap(range(e.groups[0], e.groups[1] + 1), groups)]
+    near = (e for e in entries if _overlap(range(e.groups[0], e.groups[1] + 1), groups))
+    return {entry.chunk: entry.size for entry in near}
+
+
+def _portions(sizes: Mapping[int, int]) -> Iterator[list[int]]:
+    """Numbers of chunks that may be read at once."""
+    portion: list[int] = []
+    room = _PORTION_BYTES
+    for number, size in sorted(sizes.items()):
+        if portion and size > room:
+            yield portion
+            portion, room = [], _PORTION_BYTES
+        portion.append(number)
+        room -= size
+    if portion:
+        yield portion
 
 
 def _overlap(a: range, b: range) -> bool:
