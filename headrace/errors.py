@@ -13,6 +13,9 @@
     ├── SinkError                      a system that takes the output refused or was away
     └── EngineError                    Spark or Headrace itself failed
 
+    UserWarning
+    └── UnboundedStateWarning          state that grows with the keys and is never taken away
+
 `fault` says who must act; `retryable` says whether the same epoch may succeed when it is run again.
 """
 
@@ -30,6 +33,7 @@ __all__ = [
     "SchemaError",
     "SetupError",
     "SinkError",
+    "UnboundedStateWarning",
     "UserCodeError",
 ]
 
@@ -95,3 +99,7 @@ class EngineError(HeadraceError, RuntimeError):
 
     fault = "internal"
     retryable = True
+
+
+class UnboundedStateWarning(UserWarning):
+    """State of keys that has no time to live and that no code clears; the message says how to say that it is meant."""

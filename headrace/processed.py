@@ -12,6 +12,7 @@ import pyarrow as pa
 from headrace._graph import nodes
 from headrace._graph.callables import describe_callable
 from headrace._graph.graph import Graph
+from headrace._graph.lint import warn_of_unbounded
 from headrace._graph.nodes import ERRORS, LATE, OnError, Port
 from headrace._graph.results import result_schema
 from headrace._graph.states import recorded_states
@@ -97,8 +98,9 @@ def add_process(
     check_on_error(on_error)
     results = _results(function, schema)
     check_columns(results, "The result of process")
-    if step is nodes.KeyedProcess:
-        fields["states"] = recorded_states(function)
+    recorded = recorded_states(function) if step is nodes.KeyedProcess else None
+    if recorded is not None:
+        fields["states"] = recorded.specs
     node = graph.add(
         step,
         uid=uid,
@@ -111,6 +113,8 @@ def add_process(
         limit_us=None if limit is None else to_us(limit, "limit"),
         **fields,
     )
+    if recorded is not None and isinstance(node, nodes.KeyedProcess):
+        warn_of_unbounded(node, recorded.attributes)
     return ProcessResult(graph, Port(node.id))
 
 

@@ -41,7 +41,7 @@ class Graph:
         """The nodes whose uid the user did not choose."""
         return tuple(node for node in self._nodes if node.id in self._generated)
 
-    def add(self, kind: type[_N], *, uid: str | None = None, **fields: Any) -> _N:
+    def add(self, kind: type[_N], /, *, uid: str | None = None, **fields: Any) -> _N:
         """Append a node. Without a uid it gets one from its verb: `window-1`, `window-2`, ..."""
         node = kind(
             id=len(self._nodes),

@@ -3,7 +3,7 @@
 import inspect
 from pathlib import PurePath
 
-__all__ = ["calling_line"]
+__all__ = ["calling_depth", "calling_line"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -16,6 +16,14 @@ def calling_line() -> str:
     if frame is None:
         return ""
     return f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+def calling_depth() -> int:
+    """How far above the caller the user's line is, as `warnings.warn` counts: 1 is the caller itself."""
+    frame, depth = inspect.currentframe(), 0
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def _is_ours(module: str) -> bool:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 from headrace.errors import BuildError, HeadraceError
 from headrace.state import StateDescriptor, StateKind, StateSpec, state_specs
 
-__all__ = ["Asked", "recorded_states"]
+__all__ = ["Asked", "Recorded", "recorded_states"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The state of a function, and under which attribute the handle of each is found."""
+
+    specs: tuple[StateSpec, ...]
+    #: name of the state -> attribute; a handle that `open` puts elsewhere is missing
+    attributes: dict[str, str]
 
 
 class Asked:
@@ -18,51 +28,61 @@ class Asked:
         self._owner = owner
         self.specs: list[StateSpec] = []
 
-    def get_state(self, descriptor: Any) -> None:
+    def get_state(self, descriptor: Any) -> StateSpec:
         """One value."""
-        self._ask(descriptor, "value")
+        return self._ask(descriptor, "value")
 
-    def get_list_state(self, descriptor: Any) -> None:
+    def get_list_state(self, descriptor: Any) -> StateSpec:
         """Items."""
-        self._ask(descriptor, "list")
+        return self._ask(descriptor, "list")
 
-    def get_map_state(self, descriptor: Any) -> None:
+    def get_map_state(self, descriptor: Any) -> StateSpec:
         """Entries."""
-        self._ask(descriptor, "map")
+        return self._ask(descriptor, "map")
 
-    def get_reducing_state(self, descriptor: Any) -> None:
+    def get_reducing_state(self, descriptor: Any) -> StateSpec:
         """A value that others are folded into."""
-        self._ask(descriptor, "reducing")
+        return self._ask(descriptor, "reducing")
 
-    def get_aggregating_state(self, descriptor: Any) -> None:
+    def get_aggregating_state(self, descriptor: Any) -> StateSpec:
         """An accumulator."""
-        self._ask(descriptor, "aggregating")
+        return self._ask(descriptor, "aggregating")
 
-    def _ask(self, descriptor: Any, kind: StateKind) -> None:
+    def _ask(self, descriptor: Any, kind: StateKind) -> StateSpec:
         if not isinstance(descriptor, StateDescriptor) or descriptor.kind != kind:
             name = f"{kind.capitalize()}StateDescriptor"
             raise BuildError(
                 f'{self._owner}.open: this takes an hr.state.{name}("name", type), not {descriptor!r}.'
             )
         self.specs.append(descriptor.spec(self._owner))
+        return self.specs[-1]
 
 
-def recorded_states(function: Any) -> tuple[StateSpec, ...]:
+def recorded_states(function: Any) -> Recorded:
     """Every state of a function. `open` runs once, on a copy, so that what it makes does not travel."""
     owner = type(function).__name__
-    specs = [*state_specs(type(function))]
+    declared = state_specs(type(function))
+    asked: list[StateSpec] = []
+    attributes = {spec.name: spec.name for spec in declared}
     if getattr(type(function).open, "__module__", "") != "headrace.process_functions":
-        specs += _asked_in_open(function, owner)
+        opened = copy.copy(function)
+        asked = _asked_in_open(opened, owner)
+        attributes |= {v.name: name for name, v in _attributes(opened) if isinstance(v, StateSpec)}
+    specs = (*declared, *asked)
     names = [spec.name for spec in specs]
     if repeated := [name for name in names if names.count(name) > 1]:
         raise BuildError(f"{owner} has two states named '{repeated[0]}'.")
-    return tuple(specs)
+    return Recorded(specs, attributes)
 
 
-def _asked_in_open(function: Any, owner: str) -> list[StateSpec]:
+def _attributes(opened: Any) -> list[tuple[str, Any]]:
+    return list(getattr(opened, "__dict__", {}).items())
+
+
+def _asked_in_open(opened: Any, owner: str) -> list[StateSpec]:
     asked = Asked(owner)
     try:
-        copy.copy(function).open(asked)
+        opened.open(asked)
     except HeadraceError:
         raise
     except Exception as error:
