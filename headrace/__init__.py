@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         approx_top,
     )
     from headrace.config import Epochs, Restart
+    from headrace.connected import BroadcastStream, ConnectedStreams
     from headrace.environment import Environment
     from headrace.expressions import Expression, coalesce, col, lit, when
     from headrace.functions import AggregateFunction, ProcessWindowFunction
@@ -55,7 +56,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AggregateFunction",
     "BroadcastProcessFunction",
+    "BroadcastStream",
     "CoProcessFunction",
+    "ConnectedStreams",
     "Environment",
     "Epochs",
     "Expression",
@@ -112,6 +115,7 @@ _HOMES = {
     ),
     "approximate": "approx_count_distinct approx_quantile approx_quantiles approx_top",
     "config": "Epochs Restart",
+    "connected": "BroadcastStream ConnectedStreams",
     "environment": "Environment",
     "expressions": "Expression coalesce col lit when",
     "functions": "AggregateFunction ProcessWindowFunction",

@@ -12,9 +12,11 @@ import pyarrow as pa
 from headrace._graph import nodes
 from headrace._graph.callables import describe_callable
 from headrace._graph.graph import Graph
-from headrace._graph.lint import warn_of_unbounded
+from headrace._graph.lint import warn_of_unbounded, warn_of_unbounded_reduce
 from headrace._graph.nodes import ERRORS, LATE, OnError, Port
 from headrace._graph.results import result_schema
+from headrace._graph.rolling import RollingReduce, reducer_of
+from headrace._graph.state_kinds import check_kinds
 from headrace._graph.states import recorded_states
 from headrace._graph.tags import checked_tag, side_outputs_of
 from headrace._graph.validate import check_columns
@@ -23,9 +25,17 @@ from headrace.errors import BuildError
 from headrace.outputs import OutputTag
 from headrace.process_functions import KeyedBatchFunction
 from headrace.schema import as_schema
+from headrace.state import state_specs
 from headrace.stream import Stream
 
-__all__ = ["PlainFunction", "ProcessResult", "add_process", "as_function", "check_on_error"]
+__all__ = [
+    "PlainFunction",
+    "ProcessResult",
+    "add_process",
+    "add_reduce",
+    "as_function",
+    "check_on_error",
+]
 
 
 class PlainFunction:
@@ -98,8 +108,13 @@ def add_process(
     check_on_error(on_error)
     results = _results(function, schema)
     check_columns(results, "The result of process")
+    if step is nodes.RowProcess and state_specs(type(function)):
+        # Without keys it is the step itself that has state: rows are dealt to the shards.
+        step = nodes.KeyedProcess
+        fields = {"kind": "keyed" if len(inputs) == 1 else "co", "keys": ((),) * len(inputs)}
     recorded = recorded_states(function) if step is nodes.KeyedProcess else None
     if recorded is not None:
+        check_kinds(function, recorded.specs, fields["kind"], fields["keys"])
         fields["states"] = recorded.specs
     node = graph.add(
         step,
@@ -116,6 +131,33 @@ def add_process(
     if recorded is not None and isinstance(node, nodes.KeyedProcess):
         warn_of_unbounded(node, recorded.attributes)
     return ProcessResult(graph, Port(node.id))
+
+
+def add_reduce(
+    graph: Graph,
+    port: Port,
+    keys: tuple[str, ...],
+    function: Any,
+    *,
+    forever: bool,
+    uid: str | None,
+) -> ProcessResult:
+    """Add a rolling reduce."""
+    schema = graph.schema(port)
+    result = add_process(
+        graph,
+        nodes.KeyedProcess,
+        [port],
+        RollingReduce(reducer_of(function), schema),
+        schema=schema,
+        uid=uid,
+        kind="keyed",
+        keys=(keys,),
+    )
+    if not forever:
+        where = graph.nodes[-1].where
+        warn_of_unbounded_reduce(result.uid, where, [(key, schema.field(key).type) for key in keys])
+    return result
 
 
 def check_on_error(on_error: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
@@ -27,7 +27,12 @@ from headrace.errors import BuildError, SchemaError
 from headrace.expressions import Column, Expression, col
 from headrace.keys import check_key_type
 from headrace.outputs import OutputTag
-from headrace.process_functions import KeyedBatchFunction, KeyedProcessFunction, ProcessFunction
+from headrace.process_functions import (
+    KeyedBatchFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    ReduceFunction,
+)
 from headrace.schema import (
     arrow_type,
     as_schema,
@@ -40,6 +45,7 @@ from headrace.windows import Assigner, Count, Session
 from headrace.windows.assigner import check_time
 
 if TYPE_CHECKING:
+    from headrace.connected import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
     from headrace.processed import ProcessResult
     from headrace.windowed import WindowedStream
 
@@ -217,6 +223,25 @@ class Stream:
             uid=uid,
         )
 
+    @overload
+    def connect(self, other: Stream) -> ConnectedStreams: ...
+    @overload
+    def connect(self, other: BroadcastStream) -> BroadcastConnectedStream: ...
+    def connect(self, other: Any) -> ConnectedStreams | BroadcastConnectedStream:
+        """This stream and another, of other columns perhaps, for one function; `key_by` comes next, or `process`.
+
+        orders.connect(payments).key_by("id", "order").process(Match(), uid="match")
+        """
+        from headrace.connected import connected
+
+        return connected(self, other)
+
+    def broadcast(self) -> BroadcastStream:
+        """This stream for `connect`, where every shard is to get all its rows: rules, prices, a small table."""
+        from headrace.connected import BroadcastStream
+
+        return BroadcastStream(self._graph, self._port)
+
     def window_all(self, window: Assigner) -> WindowedStream:
         """Cut all rows into windows, whatever their key.
 
@@ -366,6 +391,35 @@ class KeyedStream:
             keys=(self._keys,),
             ordered=ordered,
         )
+
+    @overload
+    def connect(self, other: KeyedStream) -> ConnectedStreams: ...
+    @overload
+    def connect(self, other: BroadcastStream) -> BroadcastConnectedStream: ...
+    def connect(self, other: Any) -> ConnectedStreams | BroadcastConnectedStream:
+        """This stream and another with keys of the same types, or a broadcast one, for one function."""
+        from headrace.connected import connected
+
+        return connected(self, other)
+
+    def reduce(
+        self,
+        function: Callable[[Any, Any], Any] | ReduceFunction,
+        *,
+        forever: bool = False,
+        uid: str | None = None,
+    ) -> ProcessResult:
+        """For each row what all rows of its key so far make together: two rows become one, in order of arrival.
+
+        The function returns a row of the same columns, as a row, a dict or a dataclass. The first row of a key comes out as
+        it is. State: a row for every key that ever came; `forever=True` says that this is meant.
+
+            payments.key_by("card").reduce(lambda a, b: b._replace(amount=a.amount + b.amount), uid="totals")
+        """
+        from headrace.processed import add_reduce
+
+        Stream(self._graph, self._port)._keep_changes(nodes.KeyedProcess, pa.schema([]))  # noqa: SLF001 - of this module
+        return add_reduce(self._graph, self._port, self._keys, function, forever=forever, uid=uid)
 
     def window(self, window: Assigner) -> WindowedStream:
         """Cut the rows of every key into windows: one of `hr.windows`, or your own `WindowAssigner`."""

@@ -11,7 +11,7 @@ import headrace
 ROOT = Path(__file__).parents[2]
 
 FACADE = """
-AggregateFunction BroadcastProcessFunction CoProcessFunction KeyedBatchFunction KeyedBroadcastProcessFunction
+AggregateFunction BroadcastProcessFunction BroadcastStream CoProcessFunction ConnectedStreams KeyedBatchFunction KeyedBroadcastProcessFunction
 KeyedCoProcessFunction KeyedProcessFunction ProcessFunction ReduceFunction
 Environment Epochs Expression JobHandle KeyedStream OutputTag ProcessWindowFunction
 Restart Stream WatermarkGenerator WatermarkStrategy
