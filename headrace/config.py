@@ -1,4 +1,4 @@
-"""Settings of a job as frozen values: how epochs are cut and when a failed run is tried again.
+"""Settings of a job as frozen values: how epochs are cut, and when a failed run or call is tried again.
 
 Every value is checked once, in the constructor, and raises `BuildError` on the user's line. Durations are
 `timedelta` outside and integer microseconds inside. Deliberately absent: anything that reads a clock.
@@ -6,13 +6,13 @@ Every value is checked once, in the constructor, and raises `BuildError` on the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import timedelta
 from math import inf
 
 from headrace.errors import BuildError
 
-__all__ = ["Epochs", "Restart", "to_us"]
+__all__ = ["Epochs", "Restart", "Retry", "to_us"]
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -135,6 +135,61 @@ class Restart:
         # Beyond 64 doublings the maximum has long been reached; a float would overflow.
         grown = self.initial.total_seconds() * min(self.factor ** min(failures - 1, 64), 1e9)
         return min(timedelta(seconds=min(grown, self.maximum.total_seconds())), self.maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a call that fails is made, and how long to wait in between.
+
+    `attempts` are the calls in all, the first among them. The pause is `delay`, then `backoff` times as long after
+    every attempt, up to `maximum`; `jitter=0.2` makes each up to a fifth shorter or longer, by chance. Only errors of
+    the classes in `retry_on` are tried again; a time-out is a `TimeoutError`.
+
+    >>> [Retry(attempts=5, delay=timedelta(seconds=1)).pause_s(made) for made in (1, 2, 3)]
+    [1.0, 2.0, 4.0]
+    """
+
+    attempts: int = 3
+    delay: timedelta = timedelta(milliseconds=100)
+    _: KW_ONLY
+    backoff: float = 2.0
+    maximum: timedelta = timedelta(seconds=30)
+    jitter: float = 0.0
+    retry_on: tuple[type[Exception], ...] = (Exception,)
+
+    def __post_init__(self) -> None:
+        _require_count(self.attempts, "Retry(attempts=...)")
+        shortest_us = to_us(self.delay, "Retry(delay=...)", positive=False)
+        if to_us(self.maximum, "Retry(maximum=...)", positive=False) < shortest_us:
+            raise BuildError(
+                f"maximum ({self.maximum!r}) must not be shorter than delay ({self.delay!r})."
+            )
+        if type(self.backoff) not in (int, float) or not 1 <= self.backoff < inf:
+            raise BuildError(
+                f"Retry(backoff=...) must be a number of 1 or more, not {self.backoff!r}."
+            )
+        if type(self.jitter) not in (int, float) or not 0 <= self.jitter <= 1:
+            raise BuildError(f"Retry(jitter=...) must be between 0 and 1, not {self.jitter!r}.")
+        object.__setattr__(self, "retry_on", _exception_classes(self.retry_on))
+
+    def allows(self, error: BaseException, made: int) -> bool:
+        """Whether a call that has failed `made` times, lastly with this error, is made again."""
+        return made < self.attempts and isinstance(error, self.retry_on)
+
+    def pause_s(self, made: int, chance: float = 0.5) -> float:
+        """Seconds to wait behind attempt number `made`; `chance`, from 0 to 1, is used up by the jitter."""
+        grown = self.delay.total_seconds() * min(self.backoff ** min(made - 1, 64), 1e9)
+        pause = min(grown, self.maximum.total_seconds())
+        return pause * (1 + self.jitter * (2 * chance - 1))
+
+
+def _exception_classes(given: object) -> tuple[type[Exception], ...]:
+    classes = given if isinstance(given, tuple | list) else (given,)
+    if not classes or not all(isinstance(c, type) and issubclass(c, Exception) for c in classes):
+        raise BuildError(
+            f"Retry(retry_on=...) takes classes of exceptions, such as (OSError, TimeoutError), not {given!r}."
+        )
+    return tuple(classes)
 
 
 def _require_count(value: int, name: str, *, least: int = 1) -> None:

@@ -18,7 +18,7 @@ __all__ = ["dead_letters", "refused_records", "split_null_keys"]
 
 
 def dead_letters(
-    rows: Rows, uid: str, causes: Sequence[str], tracebacks: Sequence[str] | None = None
+    rows: Rows, uid: str, causes: Sequence[str], tracebacks: Sequence[str | None] | None = None
 ) -> Rows:
     """These rows as dead letters, each with its cause."""
     origin = rows.origin

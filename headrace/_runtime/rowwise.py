@@ -24,7 +24,7 @@ from headrace._runtime.usercode import calling, place
 from headrace.errors import UserCodeError
 
 __all__ = ["FilterBy", "FilterRows", "FlatMapRows", "KeyByFunction", "MapBatches"]
-__all__ += ["MapRows", "Select", "Union", "as_declared"]
+__all__ += ["MapRows", "Select", "Union", "as_declared", "complaint"]
 
 
 class MapRows(StatelessOperator):
@@ -35,7 +35,7 @@ class MapRows(StatelessOperator):
 
     def process(self, rows: Rows) -> Outputs:
         results = _call_each(self._node.uid, self._node.function, rows)
-        batch = build_batch(results, self._node.schema, _complaint(self._node.uid, rows))
+        batch = build_batch(results, self._node.schema, complaint(self._node.uid, rows))
         yield MAIN, rows.with_batch(batch)
 
 
@@ -49,7 +49,7 @@ class FlatMapRows(StatelessOperator):
         results, parents = self._expand(rows)
         if not results:
             return
-        wrong = _complaint(self._node.uid, rows, parents)
+        wrong = complaint(self._node.uid, rows, parents)
         batch = build_batch(results, self._node.schema, wrong)
         yield MAIN, _descend(rows, parents, batch)
 
@@ -83,7 +83,7 @@ class FilterRows(StatelessOperator):
                 (i, r) for i, r in enumerate(results) if type(r) not in (bool, np.bool_)
             )
             # A predicate without a return statement would drop every row in silence.
-            raise _complaint(self._node.uid, rows)(
+            raise complaint(self._node.uid, rows)(
                 index,
                 f"a filter must return True or False, but it returned {found!r}; use bool(...)",
             )
@@ -101,7 +101,7 @@ class KeyByFunction(StatelessOperator):
     def process(self, rows: Rows) -> Outputs:
         results = _call_each(self._node.uid, self._node.function, rows)
         field = self._node.schema.field("key")
-        key = build_column(results, field, _complaint(self._node.uid, rows))
+        key = build_column(results, field, complaint(self._node.uid, rows))
         columns = [key if n == "key" else rows.batch.column(n) for n in self._node.schema.names]
         yield MAIN, rows.with_batch(pa.RecordBatch.from_arrays(columns, schema=self._node.schema))
 
@@ -177,7 +177,9 @@ def _call_each(uid: str, function: Callable[[Any], Any], rows: Rows) -> list[Any
     return results
 
 
-def _complaint(uid: str, rows: Rows, parents: npt.NDArray[np.int64] | None = None) -> Wrong:
+def complaint(uid: str, rows: Rows, parents: npt.NDArray[np.int64] | None = None) -> Wrong:
+    """Names the step and the row, whose place is that of its result unless `parents` says another."""
+
     def wrong(index: int, sentence: str) -> UserCodeError:
         row = index if parents is None else int(parents[index])
         where = place(rows, row)
