@@ -14,10 +14,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
+
 from headrace._epochs.offset import Offset
+from headrace._graph.plan import Plan
 from headrace._local.job import CrashPoint, LocalCrash, LocalJob
+from headrace._local.memory import Stores
 from headrace._runtime.histogram import Distribution
 from headrace._runtime.metrics import readings
+from headrace._runtime.process.reading import find_place, recorded_places, state_table
 from headrace.config import Epochs, to_us
 from headrace.environment import Environment
 from headrace.errors import HeadraceError
@@ -57,6 +62,15 @@ class LocalResult:
     watermarks: Mapping[str, int] = field(default_factory=dict)
     #: uid -> name -> what functions counted with `ctx.metrics`, as `JobHandle.metrics` has it.
     metrics: Mapping[str, Mapping[str, int | float | Distribution]] = field(default_factory=dict)
+    _plan: Plan | None = field(default=None, repr=False, compare=False)
+    _logs: Stores = field(default_factory=dict, repr=False, compare=False)
+
+    def read_state(self, uid: str, name: str) -> pa.Table:
+        """The state that a process function keeps under a name at the end of the run, as `hr.read_state` has it."""
+        assert self._plan is not None
+        _, place = find_place(recorded_places(self._plan), uid, name)
+        shards = [shard for step, shard in self._logs if step == uid]
+        return state_table(place, [self._logs[uid, shard] for shard in sorted(shards)])
 
 
 def run_local(
@@ -205,6 +219,8 @@ def _result(job: LocalJob, restarts: int) -> LocalResult:
             if uid in job.settings.strategies
         },
         metrics=readings(job.memory.metrics),
+        _plan=job.plan,
+        _logs=job.memory.stores,
     )
 
 

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headrace._graph.nodes import MAIN
+from headrace._graph.nodes import MAIN, KeyedProcess
 from headrace._runtime import registry
 from headrace._runtime.operator import Moment
-from headrace._runtime.rows import Rows
+from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.state.rescale import rescale
 from headrace._runtime.wire import decode_rows, encode_rows, split_by_shard
 from headrace.keys import groups_of
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.oracle import OracleEpoch, SidedRow
 
 Outputs = dict[str, list[dict[str, Any]]]
 
 #: Ends behind the last microsecond of the year 9999 are shown as that.
 _LAST_US = 253_402_300_799_999_999
+#: The columns of a stamped harness: the timestamp of a row, and whether it came out before the next step's tick.
+TIME, PHASE = "@time", "@phase"
 
 
 @dataclass
@@ -34,6 +36,8 @@ class KeyedHarness:
     node: Any
     shards: int = 1
     batch_rows: int = 1_000_000
+    #: Rows come out with their `TIME` and `PHASE`.
+    stamped: bool = False
     stores: list[MemoryChunkStore] = field(default_factory=list)
     arrays: list[MemoryArrays] = field(default_factory=list)
 
@@ -69,8 +73,8 @@ class KeyedHarness:
     def epoch(self, epoch: OracleEpoch) -> Outputs:
         """One epoch on all shards, committed."""
         outputs: Outputs = defaultdict(list)
-        early = self._feed(epoch.early, epoch.before, outputs)
-        rest = self._feed(epoch.rows, epoch.watermark, outputs)
+        early = self._feed(epoch.early, epoch.before, outputs, "before")
+        rest = self._feed(epoch.rows, epoch.watermark, outputs, "after")
         for shard in range(self.shards):
             state = ShardState(
                 registry.tables(self.node),
@@ -80,32 +84,51 @@ class KeyedHarness:
             )
             state.open()
             operator = registry.keyed(self.node, state)
-            for batch in early[shard]:
-                operator.merge(batch)
-            released = list(operator.tick(moment(epoch)))
-            for batch in rest[shard]:
-                operator.merge(batch)
-            for output, rows in [*released, *operator.settle()]:
-                check_rows(rows, self.node.output_schema(output))
-                if output == MAIN:
-                    check_times(rows)
-                outputs[output] += rows.batch.to_pylist()
+            for batch, side in early[shard]:
+                operator.merge(batch, side)
+            for output, rows in operator.tick(moment(epoch)):
+                self._say(output, rows, outputs, "before")
+            for batch, side in rest[shard]:
+                operator.merge(batch, side)
+            for output, rows in operator.settle():
+                self._say(output, rows, outputs, "after")
             operator.outlook()
             state.commit()
         return outputs
 
-    def _feed(self, rows: Sequence[Any], watermark: int, outputs: Outputs) -> dict[int, list[Any]]:
-        feeder = registry.feeder(self.node)
-        for start in range(0, max(1, len(rows)), self.batch_rows):
-            part = rows[start : start + self.batch_rows]
-            for output, out in feeder.feed(timed_rows(self.node.input_schema, part), watermark):
-                check_rows(out, self.node.output_schema(output))
-                outputs[output] += out.batch.to_pylist()
+    def _feed(
+        self, rows: Sequence[Any], watermark: int, outputs: Outputs, phase: str
+    ) -> dict[int, list[Any]]:
         fed: dict[int, list[Any]] = defaultdict(list)
-        for batch in feeder.flush():
-            for shard, piece in split_by_shard(batch, self.shards):
-                fed[shard].append(decode_rows(encode_rows(piece)))
+        sided = [SidedRow(*row) for row in rows]
+        for side, schema in enumerate(self._schemas()):
+            feeder = registry.feeder(self.node, side)
+            mine = [row for row in sided if row.side == side]
+            for part in runs(mine, self.batch_rows):
+                for output, out in feeder.feed(timed_rows(schema, part), watermark):
+                    self._say(output, out, outputs, phase)
+            for batch in feeder.flush():
+                for shard, piece in self._split(batch, everywhere=feeder.everywhere):
+                    fed[shard].append((decode_rows(encode_rows(piece)), side))
         return fed
+
+    def _schemas(self) -> tuple[pa.Schema, ...]:
+        node = self.node
+        return node.input_schemas if isinstance(node, KeyedProcess) else (node.input_schema,)
+
+    def _split(self, batch: pa.RecordBatch, *, everywhere: bool) -> Iterator[tuple[int, Any]]:
+        if everywhere:
+            yield from ((shard, batch) for shard in range(self.shards))
+        else:
+            yield from split_by_shard(batch, self.shards)
+
+    def _say(self, output: str, rows: Rows, outputs: Outputs, phase: str) -> None:
+        check_rows(rows, self.node.output_schema(output))
+        if output == MAIN:
+            check_times(rows)
+        assert rows.timestamps is not None
+        for at, row in zip(rows.timestamps.tolist(), rows.batch.to_pylist(), strict=True):
+            outputs[output].append(row | {TIME: at, PHASE: phase} if self.stamped else row)
 
 
 def moment(epoch: OracleEpoch) -> Moment:
@@ -113,10 +136,27 @@ def moment(epoch: OracleEpoch) -> Moment:
     return Moment(epoch.before, epoch.watermark, epoch.clock_before, epoch.clock)
 
 
-def timed_rows(schema: pa.Schema, rows: Sequence[Any]) -> Rows:
-    """(timestamp, row) pairs as they come out of a source."""
-    batch = pa.RecordBatch.from_pylist([dict(row) for _, row in rows], schema=schema)
-    return Rows(batch, np.array([ts_us for ts_us, _ in rows], np.int64))
+def runs(rows: Sequence[SidedRow], size: int) -> Iterator[Sequence[SidedRow]]:
+    """Rows in batches of at most so many, each of one source partition; an empty one if there is none."""
+    start = 0
+    while start < max(1, len(rows)):
+        end = start + 1
+        while end < min(len(rows), start + size) and rows[end].place[:2] == rows[start].place[:2]:
+            end += 1
+        yield rows[start:end]
+        start = end
+
+
+def timed_rows(schema: pa.Schema, timed: Sequence[Any]) -> Rows:
+    """Rows as they come out of a source."""
+    rows = [SidedRow(*row) for row in timed]
+    batch = pa.RecordBatch.from_pylist([dict(row.fields) for row in rows], schema=schema)
+    times = np.array([row.at for row in rows], np.int64)
+    if not rows or not rows[0].place[0]:
+        return Rows(batch, times)
+    source, partition, _ = rows[0].place
+    offsets = np.array([row.place[2] for row in rows], np.int64)
+    return Rows(batch, times, Origin(source, partition, offsets, partition))
 
 
 def check_times(rows: Rows) -> None:

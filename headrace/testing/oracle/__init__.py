@@ -1,4 +1,4 @@
-"""References for windows: one row at a time, in plain Python, slow and easy to believe.
+"""References for windows and process functions: one row at a time, in plain Python, slow and easy to believe.
 
 An oracle keeps every row of every window and computes each result from scratch. It is given the epochs and
 watermarks that the engine used, and shares nothing with the engine but the words of the vocabulary. Compare
@@ -52,12 +52,14 @@ The rules. W promises that no more rows with a timestamp <= W come; a window is 
 6. Time zones: boundaries are times on the wall; their instant is the first at which the clock there shows that
    time or a later one. `wall` draws it.
 
-Triggers are in `machines`, `early_late` and `compositions`; look-backs and count windows in `by_row`.
+Triggers are in `machines`, `early_late` and `compositions`; look-backs and count windows in `by_row`. Process
+functions have an interpreter of their own, `process`.
 """
 
 from headrace.testing.oracle.by_row import CountOracle, LookBackOracle
-from headrace.testing.oracle.epochs import OracleEpoch
+from headrace.testing.oracle.epochs import OracleEpoch, SidedRow
 from headrace.testing.oracle.nodes import oracle_of
+from headrace.testing.oracle.process import ProcessOracle
 from headrace.testing.oracle.windows import Answer, WindowOracle
 
 __all__ = [
@@ -65,6 +67,8 @@ __all__ = [
     "CountOracle",
     "LookBackOracle",
     "OracleEpoch",
+    "ProcessOracle",
+    "SidedRow",
     "WindowOracle",
     "oracle_of",
 ]

@@ -1,0 +1,247 @@
+"""A process function, interpreted: one row at a time, dicts for state, a set of timers, a copy of all to undo.
+
+One epoch, in this order; what the first two make goes out before the tick of the next step:
+
+    early rows     judged by the watermark before
+    tick           what has outlived its time goes; then timers up to the watermark fire, the earliest first,
+                   then those of the clock; with `ordered`, rows that waited come among the timers
+    rows           in the order of their arrival, broadcast ones first
+    settle         timers that these rows set at or before the watermark fire
+
+A timer fires once, however often it was set, and may set others. With `on_error="dead_letter"` a call that fails
+has done nothing, and its row is a dead letter.
+
+Compare results as a set. What only the engine has (metrics, the number of the shard) is made of nothing here.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from headrace._graph.nodes import ERRORS, LATE, MAIN, KeyedProcess
+from headrace.outputs import OutputTag
+from headrace.state import StateDescriptor, StateSpec
+from headrace.testing.oracle.computing import same_nan
+from headrace.testing.oracle.epochs import OracleEpoch, SidedRow, TimedRow, instant, micros
+from headrace.testing.oracle.kept import KINDS, Kept, Now, expired
+from headrace.testing.oracle.written import shown_watermark
+
+__all__ = ["ProcessOracle", "Said"]
+
+Rows = Mapping[str, Sequence[TimedRow]]
+Key = tuple[Any, ...]
+#: (domain, time, key)
+Timer = tuple[str, int, Key]
+
+
+class Said(NamedTuple):
+    """The rows of one epoch by output, with their timestamps."""
+
+    ticked: Rows
+    settled: Rows
+
+
+@dataclass
+class World:
+    """All that a call can change, and all that is undone."""
+
+    #: key -> state -> slot -> (value, touched); broadcast state belongs to no key: ()
+    state: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    timers: set[Timer] = field(default_factory=set)
+    said: dict[str, list[TimedRow]] = field(default_factory=lambda: defaultdict(list))
+
+
+class ProcessOracle:
+    """What a keyed process step must say."""
+
+    def __init__(self, node: KeyedProcess) -> None:
+        self._node = node
+        self._function = copy.deepcopy(node.function)
+        self._specs = {spec.name: spec for spec in node.states}
+        self._now = Now((), 0, 0, 0)
+        self._waiting: list[SidedRow] = []
+        self.world = World()
+        handles = {name: self._handle(spec) for name, spec in self._specs.items()}
+        vars(self._function).update(handles)
+        self._function.open(_Opening(handles))
+
+    def run(self, epochs: Iterable[tuple[Any, ...]]) -> dict[str, list[TimedRow]]:
+        """All rows of these epochs by output, with their timestamps."""
+        rows: dict[str, list[TimedRow]] = defaultdict(list)
+        for epoch in epochs:
+            for said in self.epoch(OracleEpoch(*epoch)):
+                for output, more in said.items():
+                    rows[output] += more
+        return rows
+
+    def epoch(self, epoch: OracleEpoch) -> Said:
+        """One epoch."""
+        before = Now((), 0, epoch.before, epoch.clock_before)
+        now = Now((), 0, epoch.watermark, epoch.clock)
+        self._rows(epoch.early, before)
+        self._expire(now)
+        self._deliver(now)
+        self._fire(now)
+        ticked = self._take()
+        self._rows(epoch.rows, now)
+        self._fire(now)
+        return Said(ticked, self._take())
+
+    def _rows(self, rows: Sequence[Any], now: Now) -> None:
+        sided = [SidedRow(*row) for row in rows]
+        if self._node.kind == "broadcast":
+            sided.sort(key=lambda row: -row.side)
+        for row in sided:
+            self._row(row, now)
+
+    def _row(self, row: SidedRow, now: Now) -> None:
+        if None in self._key(row):
+            self._dead(row, "null key")
+        elif not self._node.ordered:
+            self._process(row, now)
+        elif row.at <= now.watermark:
+            self.world.said[LATE].append((row.at, dict(row.fields)))
+        else:
+            self._waiting.append(row)
+
+    def _deliver(self, now: Now) -> None:
+        """Rows that waited, in the order of their time, and timers among them."""
+        due = [row for row in self._waiting if row.at <= now.watermark]
+        self._waiting = [row for row in self._waiting if row.at > now.watermark]
+        for row in sorted(due, key=lambda row: (row.at, row.place)):
+            just_before = now._replace(watermark=row.at - 1)
+            self._fire_event_time(just_before)
+            self._process(row, just_before)
+
+    def _process(self, row: SidedRow, now: Now) -> None:
+        key = self._key(row)
+        self._now = now._replace(key=key, at=row.at)
+        name = _METHODS[self._node.kind][row.side]
+        context = self._context()
+        call = getattr(self._function, name)
+        self._call(lambda: call(SimpleNamespace(**row.fields), context), row.at, row)
+
+    def _fire(self, now: Now) -> None:
+        self._fire_event_time(now)
+        while due := [timer for timer in self._of("processing") if timer[1] <= now.clock]:
+            self._on_timer(min(due), now, now.clock)
+
+    def _fire_event_time(self, now: Now) -> None:
+        while due := [timer for timer in self._of("event") if timer[1] <= now.watermark]:
+            self._on_timer(min(due), now, min(due)[1])
+
+    def _of(self, domain: str) -> list[Timer]:
+        return [timer for timer in self.world.timers if timer[0] == domain]
+
+    def _on_timer(self, timer: Timer, now: Now, stamp: int) -> None:
+        domain, at, key = timer
+        self.world.timers.discard(timer)
+        self._now = now._replace(key=key, at=stamp)
+        context = self._context(time_domain=domain)
+        self._call(lambda: self._function.on_timer(instant(at), context), stamp, None)
+
+    def _call(self, call: Callable[[], Any], stamp: int, row: SidedRow | None) -> None:
+        before = copy.deepcopy(self.world) if self._node.on_error == "dead_letter" else None
+        try:
+            for made in call() or ():
+                tagged = isinstance(made, tuple) and isinstance(made[0], OutputTag)
+                self._say(*(made if tagged else (None, made)))
+        except Exception as error:
+            if before is None:
+                raise
+            self.world = before
+            self._dead(row or SidedRow(stamp, {}), f"{type(error).__name__}: {error}")
+
+    def _say(self, tag: OutputTag | None, made: Any) -> None:
+        fields = asdict(made) if is_dataclass(made) else dict(made)  # type: ignore[arg-type]
+        self.world.said[tag.name if tag else MAIN].append((self._now.at, fields))
+
+    def _dead(self, row: SidedRow, cause: str) -> None:
+        self.world.said[ERRORS].append((row.at, {"cause": cause, "payload": dict(row.fields)}))
+
+    def _expire(self, now: Now) -> None:
+        for states in self.world.state.values():
+            for name, pieces in states.items():
+                for slot, (_, touched) in list(pieces.items()):
+                    if expired(self._specs[name], touched, now):
+                        del pieces[slot]
+
+    def _take(self) -> Rows:
+        said, self.world.said = self.world.said, defaultdict(list)
+        return said
+
+    def _key(self, row: SidedRow) -> Key:
+        return tuple(same_nan(row.fields[name]) for name in self._node.keys[row.side])
+
+    def _handle(self, spec: StateSpec) -> Kept:
+        def pieces() -> dict[Any, Any]:
+            key = () if spec.kind == "broadcast" else self._now.key
+            mine: dict[Any, Any] = self.world.state.setdefault(key, {}).setdefault(spec.name, {})
+            return mine
+
+        return KINDS[spec.kind](spec, pieces, lambda: self._now)
+
+    def _context(self, **more: Any) -> SimpleNamespace:
+        key = self._now.key
+        return SimpleNamespace(
+            timestamp=instant(self._now.at),
+            key=key[0] if len(key) == 1 else key,
+            watermark=shown_watermark(self._now.watermark),
+            clock=instant(self._now.clock),
+            timers=_Timers(self),
+            output=self._say,
+            uid=self._node.uid,
+            shard=0,
+            metrics=_Unmeasured(),
+            **more,
+        )
+
+
+class _Timers:
+    """`ctx.timers`."""
+
+    def __init__(self, oracle: ProcessOracle) -> None:
+        def of(domain: str, act: str) -> Callable[[datetime], None]:
+            def change(when: datetime) -> None:
+                # The set itself is another one after each undoing.
+                getattr(oracle.world.timers, act)((domain, micros(when), oracle._now.key))  # noqa: SLF001
+
+            return change
+
+        self.register_event_time = of("event", "add")
+        self.delete_event_time = of("event", "discard")
+        self.register_processing_time = of("processing", "add")
+        self.delete_processing_time = of("processing", "discard")
+
+
+class _Opening:
+    """The context of `open`: state for descriptors."""
+
+    def __init__(self, handles: Mapping[str, Kept]) -> None:
+        self._handles = handles
+
+    def get_state(self, descriptor: StateDescriptor) -> Kept:
+        """The state of that name."""
+        return self._handles[descriptor.name]
+
+    get_list_state = get_map_state = get_reducing_state = get_aggregating_state = get_state
+
+
+class _Unmeasured:
+    """Takes every number of `ctx.metrics` and keeps none."""
+
+    def __getattr__(self, name: str) -> Callable[..., _Unmeasured]:
+        return lambda *_: self
+
+
+_METHODS = {
+    "keyed": ("process_element",),
+    "co": ("process_element1", "process_element2"),
+    "broadcast": ("process_element", "process_broadcast_element"),
+}
