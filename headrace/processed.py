@@ -115,7 +115,8 @@ def add_process(
     recorded = recorded_states(function) if step is nodes.KeyedProcess else None
     if recorded is not None:
         check_kinds(function, recorded.specs, fields["kind"], fields["keys"])
-        fields["states"] = recorded.specs
+        # By name: state lies in tables in this order, and that of lines in a class may change.
+        fields["states"] = tuple(sorted(recorded.specs, key=lambda spec: spec.name))
     node = graph.add(
         step,
         uid=uid,
@@ -160,10 +161,10 @@ def add_reduce(
     return result
 
 
-def check_on_error(on_error: Any) -> None:
+def check_on_error(chosen: Any, option: str = "on_error") -> None:
     """Refuse what is neither choice."""
-    if on_error not in get_args(OnError):
-        raise BuildError(f'on_error={on_error!r}: it must be "fail" or "dead_letter".')
+    if chosen not in get_args(OnError):
+        raise BuildError(f'{option}={chosen!r}: it must be "fail" or "dead_letter".')
 
 
 def as_function(function: Any, kinds: tuple[type, ...], verb: str) -> Any:

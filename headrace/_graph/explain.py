@@ -20,6 +20,7 @@ from headrace._graph.nodes import (
     MAIN,
     AssignTimestamps,
     FilterBy,
+    KeyedProcess,
     Node,
     Port,
     ReadSource,
@@ -67,8 +68,19 @@ def _about(node: Node) -> str:
         return repr(node.condition)
     if isinstance(node, WindowStep):
         return _window(node)
+    text = _function(node)
+    return f"{text} {_by(node)}{_kept(node)}" if isinstance(node, KeyedProcess) else text
+
+
+def _function(node: Node) -> str:
     function = getattr(node, "function", None)
     return "" if function is None else str(getattr(function, "__name__", type(function).__name__))
+
+
+def _kept(node: KeyedProcess) -> str:
+    """What a process function keeps, and whether rows wait."""
+    states = ", ".join(f"{spec.name} ({spec.kind.replace('_', ' ')})" for spec in node.states)
+    return (", in order of time" if node.ordered else "") + (f": {states}" if states else "")
 
 
 def _event_time(strategy: WatermarkStrategy | None) -> str:
@@ -112,8 +124,17 @@ def _window(node: WindowStep) -> str:
 
 
 def _by(node: Node) -> str:
+    if isinstance(node, KeyedProcess):
+        return _by_inputs(node)
     keys = getattr(node, "keys", ())
     return f"by {', '.join(keys)}" if keys else "of all rows"
+
+
+def _by_inputs(node: KeyedProcess) -> str:
+    sides = [", ".join(keys) for keys in node.keys]
+    if node.kind == "broadcast":
+        return f"{f'by {sides[0]}' if sides[0] else 'dealt'}, beside all of the second"
+    return f"by {' and '.join(sides)}" if sides[0] else "dealt"
 
 
 def _stage_lines(

@@ -2,7 +2,8 @@
 
 In it: which sources there are and what gives their positions a meaning; the uid, keys, window, trigger,
 aggregates and declared state of every keyed step, where it stands and what feeds it; the uids of sinks. Not in it: bodies of
-user functions, stateless steps, options of sinks, watermark strategies. Those may change between two runs.
+user functions, stateless steps, options of sinks, watermark strategies, how long a time to live is. Those may change
+between two runs.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pyarrow as pa
 
 from headrace._graph.nodes import (
+    KeyedProcess,
     LookBackAggregate,
     Node,
     ReadSource,
@@ -23,7 +25,7 @@ from headrace._plan.depths import measure
 from headrace.aggregates import Aggregate
 from headrace.endpoints import Json
 from headrace.functions import accumulator_type
-from headrace.state import declared
+from headrace.state import StateSpec, declared
 from headrace.triggers import Trigger
 from headrace.triggers.builtin import BuiltIn
 
@@ -41,12 +43,12 @@ def signature(nodes: Iterable[Node]) -> dict[str, Json]:
         "sources": {n.uid: n.source.signature() for n in nodes if isinstance(n, ReadSource)},
         "steps": {
             n.uid: {
-                **_window(n),
+                **(_window(n) if isinstance(n, WindowStep) else _process(n)),
                 "fed by": sorted(depths.feeds[n.id]),
                 "stage": depths.stage_of[n.id],
             }
             for n in nodes
-            if isinstance(n, WindowStep)
+            if isinstance(n, WindowStep | KeyedProcess)
         },
         "sinks": sorted(n.uid for n in nodes if isinstance(n, WriteSink)),
     }
@@ -125,6 +127,28 @@ def _written(trigger: Trigger | None) -> Iterator[type]:
             yield from _written(part)
     elif trigger is not None:
         yield type(trigger)
+
+
+def _process(node: KeyedProcess) -> dict[str, Json]:
+    # Whether the function is called by row or by batch is not in it: its state lies the same way.
+    inputs = list(zip(node.keys, node.input_schemas, strict=True))
+    signed: dict[str, Json] = {
+        "operation": node.verb,
+        "kept as": type(node).__name__,
+        "keys": [[f"{key} ({schema.field(key).type})" for key in keys] for keys, schema in inputs],
+        "states": [_state(spec) for spec in node.states],
+    }
+    if node.ordered:
+        signed["ordered"] = True
+        signed["rows"] = [[f"{f.name} ({f.type})" for f in schema] for _, schema in inputs]
+    return signed
+
+
+def _state(spec: StateSpec) -> str:
+    """How long it lives may change; whether it ends, and by which time, decides what is kept beside it."""
+    types = [str(kind) for kind in (spec.key_type, spec.type) if kind is not None]
+    ends = "" if spec.ttl is None else f", ends in {spec.ttl.time} time"
+    return f"{spec.name} ({spec.kind.replace('_', ' ')} of {', '.join(types)}{ends})"
 
 
 def _aggregate(name: str, aggregate: Aggregate, schema: pa.Schema) -> str:

@@ -256,9 +256,9 @@ class Several(hr.KeyedProcessFunction):
 
 def test_several_states_are_told_in_one_warning() -> None:
     (text,) = warned(Several())
-    assert "the states 'total', 'last' for" in text
+    assert "the states 'last', 'total' for" in text
     assert (
-        "total: ... = hr.state.keep(reduce=..., forever=True); last: ... = hr.state.FOREVER" in text
+        "last: ... = hr.state.FOREVER; total: ... = hr.state.keep(reduce=..., forever=True)" in text
     )
     assert "'once'" not in text
     assert "'meant'" not in text
