@@ -5,7 +5,11 @@ from typing import Any, TypeVar
 
 from headrace._graph import nodes
 from headrace._runtime import rowwise
+from headrace._runtime.asynchronous import MapAsync
 from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
+from headrace._runtime.process.feeder import ProcessFeeder
+from headrace._runtime.process.operator import ProcessOperator
+from headrace._runtime.process.stores import process_tables
 from headrace._runtime.state import ShardState, TableSpec
 from headrace._runtime.windows.counts.feeder import CountFeeder
 from headrace._runtime.windows.counts.operator import CountOperator, count_tables
@@ -30,6 +34,7 @@ _STATELESS: Mapping[type[nodes.Node], Callable[..., StatelessOperator]] = {
     nodes.FilterRows: rowwise.FilterRows,
     nodes.FlatMapRows: rowwise.FlatMapRows,
     nodes.KeyByFunction: rowwise.KeyByFunction,
+    nodes.MapAsync: MapAsync,
     nodes.MapBatches: rowwise.MapBatches,
     nodes.MapRows: rowwise.MapRows,
     nodes.Select: rowwise.Select,
@@ -37,6 +42,7 @@ _STATELESS: Mapping[type[nodes.Node], Callable[..., StatelessOperator]] = {
 }
 _FEEDERS: Mapping[type[nodes.Node], Callable[..., Feeder]] = {
     nodes.CountAggregate: CountFeeder,
+    nodes.KeyedProcess: ProcessFeeder,
     nodes.SessionAggregate: SessionFeeder,
     nodes.LookBackAggregate: LookBackFeeder,
     nodes.WindowAggregate: WindowFeeder,
@@ -44,6 +50,7 @@ _FEEDERS: Mapping[type[nodes.Node], Callable[..., Feeder]] = {
 }
 _KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = {
     nodes.CountAggregate: CountOperator,
+    nodes.KeyedProcess: ProcessOperator,
     nodes.SessionAggregate: SessionOperator,
     nodes.LookBackAggregate: LookBackOperator,
     nodes.WindowAggregate: WindowOperator,
@@ -51,6 +58,7 @@ _KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = 
 }
 _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
     nodes.CountAggregate: count_tables,
+    nodes.KeyedProcess: process_tables,
     nodes.SessionAggregate: session_tables,
     nodes.LookBackAggregate: look_back_tables,
     nodes.WindowAggregate: window_tables,

@@ -169,6 +169,10 @@ class Table:
         """The key columns of these slots."""
         return [key.gather(self.block, slots) for key in self.key_columns]
 
+    def key(self, place: int, slots: Slots) -> pa.Array:
+        """One key column of these slots."""
+        return self._keys[place].gather(self.block, slots)
+
     def hashes(self, slots: Slots) -> Hashes:
         """The key hashes of these slots."""
         found: Hashes = self.block["hash"][slots]

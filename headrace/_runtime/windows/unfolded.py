@@ -62,13 +62,13 @@ def folds_in_order(node: WindowStep) -> tuple[Fold, ...]:
 class Unfolded:
     """Makes fed batches of rows, and keeps them until they are sent."""
 
-    def __init__(self, node: WindowStep, columns: pa.Schema) -> None:
-        self._keys = node.keys
+    def __init__(self, keys: Sequence[str], columns: pa.Schema) -> None:
+        self._keys = keys
         self._columns = columns
         self._schema = pa.schema([*columns, *_OWN])
         self._batches: list[pa.RecordBatch] = []
         self._joined: list[pa.RecordBatch] = []
-        self._weights = HeavyKeys(node.keys)
+        self._weights = HeavyKeys(tuple(keys))
 
     @property
     def heavy(self) -> Mapping[str, int]:

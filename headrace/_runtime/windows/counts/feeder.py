@@ -24,7 +24,7 @@ class CountFeeder(Feeder):
 
     def __init__(self, node: CountAggregate) -> None:
         self._node = node
-        self._rows = Unfolded(node, Layout.of(node).columns)
+        self._rows = Unfolded(node.keys, Layout.of(node).columns)
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
         """Take rows in; yields those with a null key as errors."""

@@ -28,7 +28,7 @@ class RowsFeeder(Feeder):
         self._node = node
         layout = Layout(node)
         self._merging = layout.merging
-        self._unfolded = Unfolded(node, layout.sent)
+        self._unfolded = Unfolded(node.keys, layout.sent)
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
         """Take rows in; yields those that cannot be used."""

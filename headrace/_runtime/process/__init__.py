@@ -1,0 +1,1 @@
+"""Functions with state and timers for each key: the engine of `process`."""

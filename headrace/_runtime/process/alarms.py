@@ -1,0 +1,158 @@
+"""The timers of one time domain while an epoch runs: those that are due, those that are set, and their order.
+
+A timer that is set at or before the time that the epoch has reached is ready and fires in this epoch; any other
+is written when the epoch settles. Per key and time there is one. `fire` goes on in order of time, whatever handlers
+set and delete on the way.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace._runtime.process.cursor import Journal
+from headrace._runtime.process.timers import Timers, changes
+from headrace._runtime.process.touched import Touched
+from headrace.keys import hash_keys
+from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+
+__all__ = ["Alarms"]
+
+Integers = npt.NDArray[np.int64]
+
+
+class Alarms:
+    """One time domain of one epoch."""
+
+    def __init__(self, timers: Timers, touched: Touched, journal: Journal) -> None:
+        self._timers = timers
+        self._touched = touched
+        self._journal = journal
+        #: The time that the epoch has reached.
+        self._reached = NO_WATERMARK
+        # Due, in order; those before `_at` are done. `_due_set` is made when somebody asks.
+        self._times: list[int] = []
+        self._codes: list[int] = []
+        self._at = 0
+        self._due_set: set[tuple[int, int]] | None = None
+        self._cancelled: set[tuple[int, int]] = set()
+        # Ready: a heap, and those in it that were not deleted again.
+        self._heap: list[tuple[int, int]] = []
+        self._ready: set[tuple[int, int]] = set()
+        # For later: what was asked for, in order.
+        self._later: list[tuple[int, int, bool]] = []
+
+    def move(self, before: int, reached: int) -> None:
+        """Time moves: the timers of state that become due are found, and their keys touched."""
+        self._reached = reached
+        found = list(self._timers.due(before, reached)) if reached > before else []
+        if not found:
+            return
+        keys = [pa.concat_arrays(column) for column in zip(*(k for k, _ in found), strict=True)]
+        times = np.concatenate([t for _, t in found])
+        codes = self._touched.codes(hash_keys(keys), keys)
+        order = np.lexsort((codes, times))
+        # Set at two moments, a timer may have been found at two levels.
+        first = changes(codes[order], times[order])
+        self._times, self._codes = times[order][first].tolist(), codes[order][first].tolist()
+        self._at, self._due_set = 0, None
+
+    def set(self, code: int, time_us: int) -> None:
+        """A timer of a key."""
+        if time_us > self._reached:
+            if self._journal is not None:
+                self._journal.append((self._later.__delitem__, len(self._later)))
+            self._later.append((code, time_us, True))
+            return
+        pair = (time_us, code)
+        if pair in self._cancelled:
+            self._forget(self._cancelled, pair)
+        elif pair not in self._ready and not self._is_due(pair):
+            heappush(self._heap, pair)
+            self._remember(self._ready, pair)
+
+    def delete(self, code: int, time_us: int) -> None:
+        """Take a timer of a key away, if there is one."""
+        if time_us > self._reached:
+            if self._journal is not None:
+                self._journal.append((self._later.__delitem__, len(self._later)))
+            self._later.append((code, time_us, False))
+            return
+        pair = (time_us, code)
+        if pair in self._ready:
+            self._forget(self._ready, pair)
+        elif self._is_due(pair):
+            self._remember(self._cancelled, pair)
+
+    def fire(self, call: Callable[[int, int], Any], up_to: int = END_OF_TIME) -> int:
+        """Call with (code, time) for all up to a time, those that are set on the way too; how many there were."""
+        fired = 0
+        times, codes, heap = self._times, self._codes, self._heap
+        stop = bisect_right(times, up_to)
+        while self._at < stop:
+            time, code = times[self._at], codes[self._at]
+            if heap and heap[0] < (time, code):
+                fired += self._fire_ready(call, (time, code))
+            self._at += 1
+            if self._cancelled and (time, code) in self._cancelled:
+                self._cancelled.discard((time, code))
+            else:
+                fired += 1
+                call(code, time)
+        return fired + self._fire_ready(call, (up_to, len(self._touched)))
+
+    def write(self) -> None:
+        """Put what was asked for into state, and drop what time has passed."""
+        if self._later:
+            codes, times, wanted = self._last_wish()
+            self._timers.delete(self._touched, codes[~wanted], times[~wanted])
+            self._timers.put(self._touched, codes[wanted], times[wanted], self._reached)
+        self._timers.forget(self._reached)
+
+    def _fire_ready(self, call: Callable[[int, int], Any], end: tuple[int, int]) -> int:
+        heap, ready, fired = self._heap, self._ready, 0
+        while heap and heap[0] <= end:
+            pair = heappop(heap)
+            if pair in ready:
+                ready.discard(pair)
+                fired += 1
+                call(pair[1], pair[0])
+        return fired
+
+    def _is_due(self, pair: tuple[int, int]) -> bool:
+        if self._at >= len(self._times):
+            return False
+        if self._due_set is None:
+            self._due_set = set(zip(self._times, self._codes, strict=True))
+        if pair not in self._due_set:
+            return False
+        # What has fired already can be set anew.
+        start, stop = bisect_left(self._times, pair[0]), bisect_right(self._times, pair[0])
+        return bisect_left(self._codes, pair[1], start, stop) >= self._at
+
+    def _remember(self, pairs: set[tuple[int, int]], pair: tuple[int, int]) -> None:
+        pairs.add(pair)
+        if self._journal is not None:
+            self._journal.append((pairs.discard, pair))
+
+    def _forget(self, pairs: set[tuple[int, int]], pair: tuple[int, int]) -> None:
+        pairs.discard(pair)
+        if self._journal is not None:
+            self._journal.append((pairs.add, pair))
+
+    def _last_wish(self) -> tuple[Integers, Integers, npt.NDArray[np.bool_]]:
+        """For each key and time what was asked for last."""
+        codes, times, wanted = zip(*self._later, strict=True)
+        asked = np.array(codes, np.int64), np.array(times, np.int64), np.array(wanted, np.bool_)
+        if asked[2].all():
+            return asked
+        # Backwards, the first of a pair is what was asked for last.
+        order = np.lexsort((-np.arange(len(codes)), asked[1], asked[0]))
+        kept = order[changes(asked[0][order], asked[1][order])]
+        return asked[0][kept], asked[1][kept], asked[2][kept]

@@ -1,0 +1,115 @@
+"""What a process function is told: the key, the time, timers, other outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headrace._runtime.process.alarms import Alarms
+from headrace._runtime.process.cursor import Cursor
+from headrace._runtime.process.touched import Touched
+from headrace.errors import UserCodeError
+from headrace.watermarks import NO_WATERMARK
+
+__all__ = ["Context", "TimerService", "instant", "micros"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
+_DAY_SECONDS = 86_400
+
+
+class TimerService:
+    """Timers of the key at hand. Those of one key and instant are one; in `on_timer` they can be set too."""
+
+    __slots__ = ("_at", "_clock", "_event", "_uid")
+
+    def __init__(self, at: Cursor, event: Alarms, clock: Alarms, uid: str) -> None:
+        self._at = at
+        self._event = event
+        self._clock = clock
+        self._uid = uid
+
+    def register_event_time(self, when: datetime) -> None:
+        """Call `on_timer` when the watermark has reached this instant; if it has, behind the rows of this epoch."""
+        self._event.set(self._at.code, micros(when, self._uid))
+
+    def register_processing_time(self, when: datetime) -> None:
+        """Call `on_timer` when the clock has reached this instant, though no row may come."""
+        self._clock.set(self._at.code, micros(when, self._uid))
+
+    def delete_event_time(self, when: datetime) -> None:
+        """Take the timer of this instant away, if there is one."""
+        self._event.delete(self._at.code, micros(when, self._uid))
+
+    def delete_processing_time(self, when: datetime) -> None:
+        """Take the timer of this instant away, if there is one."""
+        self._clock.delete(self._at.code, micros(when, self._uid))
+
+
+class Context:
+    """One object for all calls of an epoch; it shows what the cursor stands on."""
+
+    __slots__ = ("_at", "_touched", "metrics", "output", "shard", "timers", "uid")
+
+    def __init__(
+        self, at: Cursor, touched: Touched, timers: TimerService, output: Callable[[Any, Any], None],
+        uid: str,
+    ) -> None:  # fmt: skip
+        self._at = at
+        self._touched = touched
+        self.timers = timers
+        #: Give a row to a side output.
+        self.output = output
+        self.uid = uid
+        self.shard = 0
+        self.metrics: Any = None
+
+    @property
+    def key(self) -> Any:
+        """The key: its value, or a tuple of several."""
+        return self._touched.objects[self._at.code]
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """That of the row or timer; None if rows have none."""
+        stamp = self._at.stamp
+        return None if stamp is None else instant(stamp)
+
+    @property
+    def watermark(self) -> datetime | None:
+        """That of the step; None before the first."""
+        reached = self._at.watermark
+        return None if reached == NO_WATERMARK else instant(reached)
+
+    @property
+    def clock(self) -> datetime:
+        """That of the epoch."""
+        return instant(self._at.clock)
+
+    @property
+    def time_domain(self) -> str | None:
+        """In `on_timer` the domain of the timer, "event" or "processing"."""
+        return self._at.domain
+
+
+def instant(us: int) -> datetime:
+    """Microseconds as users see them; what no datetime can hold is the first or the last there is."""
+    try:
+        return _EPOCH + timedelta(microseconds=us)
+    except OverflowError:
+        return _FIRST if us < 0 else _LAST
+
+
+def micros(when: Any, uid: str) -> int:
+    """An instant in microseconds."""
+    try:
+        since = when - _EPOCH
+        return (since.days * _DAY_SECONDS + since.seconds) * 1_000_000 + int(since.microseconds)
+    except (TypeError, AttributeError):
+        pass
+    raise UserCodeError(
+        f"The code of step '{uid}' set a timer for {when!r}; a timer takes a datetime with a time zone, for"
+        " example ctx.timestamp + timedelta(minutes=1)."
+    )

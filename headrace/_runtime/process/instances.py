@@ -1,0 +1,77 @@
+"""The function that a worker calls: a copy of the user's, with handles for its state, kept between epochs.
+
+It is a copy so that nothing of a run stays on the object that the user made. Handles outlive epochs, because a
+function may have been given them in `open`; each epoch lends them its stores.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from headrace._graph.nodes import KeyedProcess
+from headrace._runtime.process.cursor import Cursor
+from headrace._runtime.process.stores import handle_of
+from headrace.state import StateDescriptor
+
+__all__ = ["Instance", "instance_of"]
+
+_instances: dict[int, Instance] = {}
+
+
+def instance_of(node: KeyedProcess) -> Instance:
+    """The instance of a step in this process."""
+    found = _instances.get(id(node))
+    if found is None:
+        # One job at a time runs in a worker; what an earlier one left is of no use.
+        if len(_instances) >= _MOST:
+            _instances.clear()
+        found = _instances[id(node)] = Instance(node)
+    return found
+
+
+_MOST = 1_000
+
+
+class Instance:
+    """One function in one process."""
+
+    def __init__(self, node: KeyedProcess) -> None:
+        #: Held, so that no other node gets its number.
+        self.node = node
+        self.function = copy.copy(node.function)
+        self.cursor = Cursor()
+        self.handles: dict[str, Any] = {
+            spec.name: handle_of(spec, node.uid, self.cursor) for spec in node.states
+        }
+        self._declared = [
+            name
+            for name in self.handles
+            if any(
+                name in vars(owner).get("__annotations__", {})
+                for owner in type(self.function).__mro__
+            )
+        ]
+        for name in self._declared:
+            setattr(self.function, name, self.handles[name])
+        self._opened = False
+
+    def open(self) -> Any:
+        """The function, opened."""
+        if not self._opened:
+            self._opened = True
+            self.function.open(Opening(self.handles))
+        return self.function
+
+
+class Opening:
+    """The context of `open`: it gives out the state that descriptors name."""
+
+    def __init__(self, handles: dict[str, Any]) -> None:
+        self._handles = handles
+
+    def get_state(self, descriptor: StateDescriptor) -> Any:
+        """The state of a descriptor; the builder has seen that it is of the right kind."""
+        return self._handles[descriptor.name]
+
+    get_list_state = get_map_state = get_reducing_state = get_aggregating_state = get_state

@@ -1,0 +1,68 @@
+"""Which store and which handle serve each kind of state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace._runtime.process.cursor import Cursor, Journal
+from headrace._runtime.process.layout import VALUE_KINDS, Layout
+from headrace._runtime.process.timers import timer_tables
+from headrace._runtime.process.touched import Touched
+from headrace._runtime.process.values import Values
+from headrace._runtime.process.values import handle_of as value_handle_of
+from headrace._runtime.state import ShardState, TableSpec
+from headrace.errors import EngineError
+from headrace.state import StateSpec
+
+__all__ = ["CLOCK_TIMERS", "EVENT_TIMERS", "Stores", "handle_of", "process_tables"]
+
+EVENT_TIMERS = "event"
+CLOCK_TIMERS = "clock"
+
+
+def process_tables(node: Any) -> tuple[TableSpec, ...]:
+    """The state of a process step."""
+    layout = Layout(node)
+    values = layout.keys_table()
+    return (
+        *(() if values is None else (values,)),
+        *timer_tables(EVENT_TIMERS, layout.keys),
+        *timer_tables(CLOCK_TIMERS, layout.keys),
+    )
+
+
+def handle_of(spec: StateSpec, uid: str, cursor: Cursor) -> Any:
+    """What a function sees of a state; it is of use once it serves a store."""
+    if spec.kind in VALUE_KINDS:
+        return value_handle_of(spec, uid, cursor)
+    raise EngineError(f"no handle for state of the kind {spec.kind!r}")
+
+
+class Stores:
+    """All state of the keys that an epoch touches."""
+
+    def __init__(
+        self, layout: Layout, state: ShardState, touched: Touched, journal: Journal,
+        handles: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        self._touched = touched
+        self._loaded = 0
+        self._all: list[Any] = []
+        if layout.values:
+            values = Values(layout, state, touched, journal)
+            self._all.append(values)
+            for spec, kept in zip(layout.values, values.kept, strict=True):
+                handles[spec.name].serve(kept)
+
+    def load(self) -> None:
+        """Read what is kept of keys that were touched since the last time."""
+        first, self._loaded = self._loaded, len(self._touched)
+        if first < self._loaded:
+            for store in self._all:
+                store.load(first)
+
+    def write(self) -> None:
+        """Put what changed into the tables."""
+        for store in self._all:
+            store.write()

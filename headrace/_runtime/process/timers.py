@@ -1,0 +1,162 @@
+"""Timers of one time domain: by key and time, in slices of time.
+
+A timer lies in a bucket of the level that fits its distance from the present: near ones in slices of a second,
+far ones in longer slices, at most `_WIDTH` or so buckets a level. Whoever moves time looks at the slices that it passes,
+so the cost is that of the timers in them, whatever else is pending.
+
+Firing writes nothing. What is not after the present has fired: a timer that is there although its time has passed
+is over, and its slice is dropped as a whole when time has left it. Only `delete` removes a single one. Set at two
+moments, one timer may lie at two levels; it is one when it fires, and both go when it is deleted.
+
+    now                +1 s            +64 s                 +68 min
+     |-- level 0: s --|-- level 1: 64 s slices --|-- level 2: 68 min slices --| ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace._runtime.process.touched import Touched
+from headrace._runtime.state import ShardState, TableSpec
+from headrace.keys import extend_hashes
+from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+
+__all__ = ["Timers", "changes", "timer_tables"]
+
+Integers = npt.NDArray[np.int64]
+
+_TIME = pa.field("__time", pa.int64())
+_WIDTH = 64
+_LEVELS = 5
+#: Microseconds in a slice of each level: a second, a minute, an hour, three days, two hundred days.
+_SLICES = [1_000_000 * _WIDTH**level for level in range(_LEVELS)]
+
+#: Key columns and times.
+Due = tuple[list[pa.Array], Integers]
+
+
+def timer_tables(name: str, keys: pa.Schema) -> tuple[TableSpec, ...]:
+    """The tables of the timers with this name."""
+    both = pa.schema([*keys, _TIME])
+    return tuple(TableSpec(f"{name}:{level}", both) for level in range(_LEVELS))
+
+
+class Timers:
+    """The timers of one shard in one time domain."""
+
+    def __init__(self, name: str, state: ShardState) -> None:
+        self._names = [f"{name}:{level}" for level in range(_LEVELS)]
+        self._state = state
+
+    def due(self, before: int, reached: int) -> Iterator[Due]:
+        """Keys and times of those that become due; some may come twice."""
+        for name, slice_us in zip(self._names, _SLICES, strict=True):
+            last = reached // slice_us
+            for bucket in self._state.buckets(name):
+                if bucket > last:
+                    break
+                table = self._state.table(name, bucket)
+                slots = table.live()
+                times = table.key(-1, slots).to_numpy()
+                chosen = (times > before) & (times <= reached)
+                if chosen.any():
+                    yield table.keys(slots[chosen])[:-1], times[chosen]
+
+    def forget(self, reached: int) -> None:
+        """Drop the slices that time has left."""
+        for name, slice_us in zip(self._names, _SLICES, strict=True):
+            horizon = reached // slice_us + (reached == END_OF_TIME)
+            live = self._state.buckets(name)
+            if live and live[0] < horizon:
+                self._state.drop_before(name, horizon)
+
+    def put(self, touched: Touched, codes: Integers, times: Integers, now: int) -> None:
+        """Set timers, all after `now`; those of one key and time are one."""
+        if not len(codes):
+            return
+        codes, times = _distinct(codes, times)
+        hashes = extend_hashes(touched.hashes(codes), [pa.array(times)])
+        columns = touched.columns(codes)
+        for name, bucket, places in _slices(self._names, times, now):
+            table = self._state.table(name, bucket)
+            picked = pa.array(places)
+            keys = [column.take(picked) for column in columns]
+            table.upsert(hashes[places], [*keys, pa.array(times[places])])
+
+    def delete(self, touched: Touched, codes: Integers, times: Integers) -> None:
+        """Take timers away, where they are."""
+        if not len(codes):
+            return
+        codes, times = _distinct(codes, times)
+        hashes = extend_hashes(touched.hashes(codes), [pa.array(times)])
+        columns = [*touched.columns(codes), pa.array(times)]
+        for name, slice_us in zip(self._names, _SLICES, strict=True):
+            live = set(self._state.buckets(name))
+            for bucket, places in _grouped(times // slice_us, np.arange(len(times))):
+                if bucket in live:
+                    table = self._state.table(name, bucket)
+                    picked = pa.array(places)
+                    slots = table.find(hashes[places], [column.take(picked) for column in columns])
+                    table.remove(slots[slots >= 0])
+
+    def next(self, reached: int) -> tuple[int | None, int]:
+        """The time of the next one, and how many there are then."""
+        least, many = None, 0
+        for name in self._names:
+            for bucket in self._state.buckets(name):
+                table = self._state.table(name, bucket)
+                times = table.key(-1, table.live()).to_numpy()
+                times = times[times > reached]
+                if not len(times):
+                    continue
+                first = int(times.min())
+                if least is None or first < least:
+                    least, many = first, int((times == first).sum())
+                elif first == least:
+                    many += int((times == first).sum())
+                break
+        return least, many
+
+
+def changes(codes: Integers, times: Integers) -> npt.NDArray[np.bool_]:
+    """In pairs that are in order, where another one begins."""
+    first = np.ones(len(codes), np.bool_)
+    first[1:] = (codes[1:] != codes[:-1]) | (times[1:] != times[:-1])
+    return first
+
+
+def _distinct(codes: Integers, times: Integers) -> tuple[Integers, Integers]:
+    """Each pair once."""
+    order = np.lexsort((times, codes))
+    codes, times = codes[order], times[order]
+    first = changes(codes, times)
+    return codes[first], times[first]
+
+
+def _slices(names: Sequence[str], times: Integers, now: int) -> Iterator[tuple[str, int, Integers]]:
+    """Table, bucket and places of these times."""
+    # Before the first watermark nothing is near; then the nearest timer stands for the present.
+    origin = int(times.min()) if now == NO_WATERMARK else now
+    levels = np.zeros(len(times), np.int64)
+    for level in range(1, _LEVELS):
+        # In slices and not in time, so that a level has no more buckets than that.
+        slice_us = _SLICES[level - 1]
+        levels[times // slice_us - origin // slice_us > _WIDTH] = level
+    for level in np.unique(levels).tolist():
+        places = np.flatnonzero(levels == level)
+        for bucket, group in _grouped(times[places] // _SLICES[level], places):
+            yield names[level], bucket, group
+
+
+def _grouped(buckets: Integers, places: Integers) -> Iterator[tuple[int, Integers]]:
+    """The places of each bucket."""
+    order = np.argsort(buckets, kind="stable")
+    buckets, places = buckets[order], places[order]
+    edges = np.flatnonzero(np.diff(buckets)) + 1
+    starts = np.concatenate([[0], edges])
+    for group, start in zip(np.split(places, edges), starts.tolist(), strict=True):
+        yield int(buckets[start]), group

@@ -1,0 +1,266 @@
+"""States of one value for a key: `Value`, `Reducing`, `Aggregating`.
+
+All of a step's lie in one table, so that a key is looked up once. In an epoch each is a list by code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace._runtime.columns import values as python_values
+from headrace._runtime.process.cursor import Cursor, Journal
+from headrace._runtime.process.layout import KEYS, THERE, Layout, column_of, touched_of
+from headrace._runtime.process.shapes import attacher, detacher
+from headrace._runtime.process.touched import Touched
+from headrace._runtime.results import build_column
+from headrace._runtime.state import ShardState
+from headrace.errors import EngineError, UserCodeError
+from headrace.state import StateSpec
+
+__all__ = ["AggregatingHandle", "Kept", "ReducingHandle", "ValueHandle", "Values", "handle_of"]
+
+Integers = npt.NDArray[np.int64]
+
+
+class Kept:
+    """One state in one epoch: by code, the stored form of its value or None."""
+
+    __slots__ = ("changed", "journal", "touched", "values")
+
+    def __init__(self, journal: Journal, *, expires: bool) -> None:
+        self.values: list[Any] = []
+        #: By code, when it was touched, if it has a TTL.
+        self.touched: list[int] | None = [] if expires else None
+        #: The codes whose value changed, or was touched; some more than once.
+        self.changed: list[int] = []
+        self.journal = journal
+
+
+class ValueHandle:
+    """What a function sees of a value; it outlives epochs, and each gives it other lists."""
+
+    __slots__ = ("_at", "_attach", "_detach", "_kept", "_now", "_reads", "_ttl_us")
+
+    def __init__(self, spec: StateSpec, uid: str, cursor: Cursor) -> None:
+        self._at = cursor
+        self._detach = detacher(spec.type, spec.name, uid, spec.codec)
+        self._attach = attacher(spec.annotation, spec.type, spec.codec)
+        ttl = spec.ttl
+        self._ttl_us = 0 if ttl is None else ttl.ttl_us
+        self._reads = ttl is not None and ttl.update == "read_and_write"
+        self._now = "watermark" if ttl is None or ttl.time == "event" else "clock"
+        self._kept = Kept(None, expires=False)
+
+    def serve(self, kept: Kept) -> None:
+        """From now on it is a view of this."""
+        self._kept = kept
+
+    def value(self) -> Any:
+        """The value; None if there is none."""
+        kept = self._kept
+        found = kept.values[self._at.code]
+        if found is None:
+            return None
+        if kept.touched is not None and not self._is_alive():
+            return None
+        return found if self._attach is None else self._attach(found)
+
+    def update(self, value: Any) -> None:
+        """Put a value there."""
+        self._put(None if value is None else self._detach(value))
+
+    def clear(self) -> None:
+        """Take it away."""
+        if self._kept.values[self._at.code] is not None:
+            self._put(None)
+
+    def _put(self, stored: Any) -> None:
+        kept, code = self._kept, self._at.code
+        if kept.journal is not None:
+            kept.journal.append((kept.values.__setitem__, code, kept.values[code]))
+        kept.values[code] = stored
+        kept.changed.append(code)
+        if kept.touched is not None:
+            self._touch()
+
+    def _is_alive(self) -> bool:
+        """Whether the value has not expired; reading may touch it."""
+        touched = self._kept.touched
+        assert touched is not None
+        if getattr(self._at, self._now) >= touched[self._at.code] + self._ttl_us:
+            return False
+        if self._reads:
+            self._touch()
+            self._kept.changed.append(self._at.code)
+        return True
+
+    def _touch(self) -> None:
+        kept, at = self._kept, self._at
+        assert kept.touched is not None
+        if kept.journal is not None:
+            kept.journal.append((kept.touched.__setitem__, at.code, kept.touched[at.code]))
+        kept.touched[at.code] = at.clock if self._now == "clock" else _stamp(at)
+
+
+class ReducingHandle(ValueHandle):
+    """A value that others are folded into."""
+
+    __slots__ = ("_reduce",)
+
+    def __init__(self, spec: StateSpec, uid: str, cursor: Cursor) -> None:
+        super().__init__(spec, uid, cursor)
+        self._reduce = spec.function
+
+    get = ValueHandle.value
+
+    def add(self, value: Any) -> None:
+        """Fold a value in."""
+        found = self.value()
+        self.update(value if found is None else self._reduce(found, value))
+
+
+class AggregatingHandle(ValueHandle):
+    """An accumulator."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, spec: StateSpec, uid: str, cursor: Cursor) -> None:
+        super().__init__(spec, uid, cursor)
+        self._function = spec.function
+
+    def get(self) -> Any:
+        """The result; None if nothing was added."""
+        found = self.value()
+        return None if found is None else self._function.get_result(found)
+
+    def add(self, value: Any) -> None:
+        """Fold a value in."""
+        found = self.value()
+        if found is None:
+            found = self._function.create_accumulator()
+        self.update(self._function.add(value, found))
+
+
+_HANDLES: dict[str, type[ValueHandle]] = {
+    "value": ValueHandle,
+    "reducing": ReducingHandle,
+    "aggregating": AggregatingHandle,
+}
+
+
+def handle_of(spec: StateSpec, uid: str, cursor: Cursor) -> ValueHandle:
+    """What a function sees of a state with one value."""
+    return _HANDLES[spec.kind](spec, uid, cursor)
+
+
+class Values:
+    """All values of the keys that an epoch touches."""
+
+    def __init__(
+        self, layout: Layout, state: ShardState, touched: Touched, journal: Journal
+    ) -> None:
+        self._uid = layout.node.uid
+        self._specs = layout.values
+        self._state = state
+        self._touched = touched
+        self.kept = [Kept(journal, expires=spec.ttl is not None) for spec in self._specs]
+        #: By code, the slot in the table; -1 is none.
+        self._slots: Integers = np.empty(0, np.int64)
+
+    def load(self, first: int) -> None:
+        """Read the values of the keys from this code on."""
+        codes = np.arange(first, len(self._touched))
+        slots = np.full(len(codes), -1, np.int64)
+        if self._state.buckets(KEYS):
+            table = self._state.table(KEYS, 0)
+            slots = table.find(self._touched.hashes(codes), self._touched.columns(codes))
+        self._slots = np.concatenate([self._slots, slots])
+        found = np.flatnonzero(slots >= 0)
+        for kept in self.kept:
+            kept.values.extend([None] * len(codes))
+            if kept.touched is not None:
+                kept.touched.extend([0] * len(codes))
+        if len(found):
+            self._read(slots[found], found + first)
+
+    def write(self) -> None:
+        """Put what changed into the table; a key without any value leaves it."""
+        changed = [kept.changed for kept in self.kept if kept.changed]
+        if not changed:
+            return
+        codes = np.unique(np.concatenate([np.array(part, np.int64) for part in changed]))
+        there = self._masks(codes)
+        gone = codes[(there == 0) & (self._slots[codes] >= 0)]
+        table = self._state.table(KEYS, 0)
+        if len(gone):
+            table.remove(self._slots[gone])
+            self._slots[gone] = -1
+        stay = there != 0
+        if stay.any():
+            self._place(codes[stay])
+            slots = self._slots[codes[stay]]
+            table.put(THERE, slots, there[stay])
+            for number, kept in enumerate(self.kept):
+                self._write(number, kept)
+
+    def _read(self, slots: Integers, codes: Integers) -> None:
+        table = self._state.table(KEYS, 0)
+        there: Any = table.get(THERE, slots)
+        places = codes.tolist()
+        for number, (spec, kept) in enumerate(zip(self._specs, self.kept, strict=True)):
+            present = ((there >> number) & 1).astype(np.bool_).tolist()
+            found = python_values(table.arrow(column_of(spec), slots))
+            for code, value, is_there in zip(places, found, present, strict=True):
+                if is_there:
+                    kept.values[code] = value
+            if kept.touched is not None:
+                stamps: Any = table.get(touched_of(spec), slots)
+                for code, stamp in zip(places, stamps.tolist(), strict=True):
+                    kept.touched[code] = stamp
+
+    def _masks(self, codes: Integers) -> Integers:
+        there = np.zeros(len(codes), np.int64)
+        chosen = codes.tolist()
+        for number, kept in enumerate(self.kept):
+            values = kept.values
+            bits = np.fromiter((values[c] is not None for c in chosen), np.bool_, len(chosen))
+            there |= bits.astype(np.int64) << number
+        return there
+
+    def _place(self, codes: Integers) -> None:
+        """Give slots to keys that have none."""
+        new = codes[self._slots[codes] < 0]
+        if len(new):
+            table = self._state.table(KEYS, 0)
+            self._slots[new], _ = table.upsert(
+                self._touched.hashes(new), self._touched.columns(new)
+            )
+
+    def _write(self, number: int, kept: Kept) -> None:
+        if not kept.changed:
+            return
+        spec = self._specs[number]
+        present = [code for code in set(kept.changed) if kept.values[code] is not None]
+        if not present:
+            return
+        field = pa.field(spec.name, spec.type)
+        column = build_column([kept.values[code] for code in present], field, self._wrong)
+        slots = self._slots[np.array(present, np.int64)]
+        table = self._state.table(KEYS, 0)
+        table.put(column_of(spec), slots, column)
+        if kept.touched is not None:
+            touched = np.array([kept.touched[code] for code in present], np.int64)
+            table.put(touched_of(spec), slots, touched)
+
+    def _wrong(self, _: int, what: str) -> UserCodeError:
+        return UserCodeError(f"The state of step '{self._uid}' cannot be stored: {what}.")
+
+
+def _stamp(at: Cursor) -> int:
+    if at.stamp is None:
+        raise EngineError("a row without a timestamp touched state that lives in event time")
+    return at.stamp
