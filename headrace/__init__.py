@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace import errors, evictors, state, triggers, windows
     from headrace._jobs.handle import JobHandle, why
+    from headrace._spark.state_reader import read_state
     from headrace.aggregates import (
         avg,
         collect,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         approx_quantiles,
         approx_top,
     )
-    from headrace.config import Epochs, Restart
+    from headrace.config import Epochs, Restart, Retry
     from headrace.connected import BroadcastStream, ConnectedStreams
     from headrace.environment import Environment
     from headrace.expressions import Expression, coalesce, col, lit, when
@@ -73,6 +74,7 @@ __all__ = [
     "ProcessWindowFunction",
     "ReduceFunction",
     "Restart",
+    "Retry",
     "Stream",
     "WatermarkGenerator",
     "WatermarkStrategy",
@@ -96,6 +98,7 @@ __all__ = [
     "max_by",
     "min",
     "min_by",
+    "read_state",
     "state",
     "stddev",
     "sum",
@@ -110,11 +113,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "_jobs.handle": "JobHandle why",
+    "_spark.state_reader": "read_state",
     "aggregates": (
         "avg collect count count_distinct first last max max_by min min_by stddev sum variance"
     ),
     "approximate": "approx_count_distinct approx_quantile approx_quantiles approx_top",
-    "config": "Epochs Restart",
+    "config": "Epochs Restart Retry",
     "connected": "BroadcastStream ConnectedStreams",
     "environment": "Environment",
     "expressions": "Expression coalesce col lit when",

@@ -21,6 +21,7 @@ from headrace._runtime.histogram import Distribution
 from headrace._runtime.metrics import readings
 from headrace._spark.attempt import Attempt, Signals
 from headrace._spark.epochs import RecordedEpoch
+from headrace._spark.state_reader import query_state
 from headrace._watermarks.merging import watermark_of
 from headrace._watermarks.waiting import Why, instant, waiting_steps
 from headrace.errors import EngineError, HeadraceError, UserCodeError
@@ -112,6 +113,15 @@ class JobHandle:
         `quantile(q)`. They tell of the last recorded epoch and, like rows, no epoch counts twice.
         """
         return {} if self._manifest is None else readings(self._manifest.metrics)
+
+    def query_state(self, uid: str, name: str, key: Any = None) -> Any:
+        """What a process function keeps under a name for one key, behind the last durable epoch; for debugging.
+
+        A value or None, a list, or a dict for a map; of `Aggregating` the result. A key of several columns is a
+        tuple; state that belongs to no key is asked for without one. It takes about a second. All keys at once:
+        `hr.read_state(checkpoint, uid, name)`.
+        """
+        return query_state(self._plan, self._settings, uid, name, key)
 
     def why(self) -> Why:
         """Why windows have not fired: which partition of which source each waiting step waits for.

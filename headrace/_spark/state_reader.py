@@ -1,6 +1,6 @@
-"""Reads the state of a job from its checkpoint, through Spark's state reader, while the job runs or after it.
+"""The state of a job, read from its checkpoint through Spark's state reader, while the job runs or after it.
 
-It takes no lease and writes nothing. What it reads is one durable epoch as a whole: Spark keeps the state of
+A read takes no lease and writes nothing. What it sees is one durable epoch as a whole: Spark keeps the state of
 the last twenty, and the stamps in the epoch's manifest prove that the chunk logs are those of that epoch. A
 job that goes on fast may remove files under a slow reader, so a read that failed is tried once more, on what
 is the last epoch then.
@@ -19,9 +19,15 @@ import pyarrow as pa
 from headrace._commit.checkpoint import JobRecord, durable_epoch, peek
 from headrace._commit.manifest import read_manifest
 from headrace._commit.paths import Layout
+from headrace._graph.nodes import KeyedProcess
+from headrace._graph.plan import Plan
+from headrace._plan.settings import RunSettings
+from headrace._runtime.process.querying import Query
+from headrace._runtime.process.reading import find_place, recorded_places, state_table
 from headrace._runtime.state import MemoryChunkStore
 from headrace._runtime.state.log import Manifest
 from headrace._spark.errors import translate
+from headrace._spark.session import EmbeddedSpark, open_spark
 from headrace._spark.settings import query_settings
 from headrace._spark.shard_ids import shard_ids
 from headrace.errors import CheckpointDamaged, CheckpointError
@@ -30,9 +36,7 @@ from headrace.keys import KEY_GROUPS, groups_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from headrace._spark.session import EmbeddedSpark
-
-__all__ = ["StateReader", "recorded_job"]
+__all__ = ["StateReader", "query_state", "read_state", "recorded_job"]
 
 _BODY = "user_map_value.body"
 #: Chunks have up to 16 MB; a batch of them must stay below 2 GB.
@@ -50,6 +54,41 @@ def recorded_job(checkpoint: str | os.PathLike[str]) -> tuple[Layout, JobRecord]
             f"{layout.root} holds no checkpoint; give the directory that the job has as checkpoint="
         )
     return layout, record
+
+
+def read_state(checkpoint: str | os.PathLike[str], uid: str, name: str) -> pa.Table:
+    """The state that a process function keeps under a name, of all keys, behind the last durable epoch.
+
+    It has the key columns, and then `value`; for a map `map_key` and `value`, one row an entry; for a list
+    `ordinal` and `value`, one row an item. Values are in the types in which they are stored. The job may be
+    running, stopped or finished: nothing is locked and nothing changes.
+
+    hr.read_state("state/fraud", "detector", "small")
+    """
+    layout, record = recorded_job(checkpoint)
+    operator, place = find_place(record.states, uid, name)
+    # It has no log of its own, and that of the job is not ours to write to.
+    spark = open_spark(record.job, master=None, session=None, log=Path(os.devnull), verbose=False)
+    return state_table(place, StateReader(spark, layout, record, uid, operator).logs())
+
+
+def query_state(plan: Plan, settings: RunSettings, uid: str, name: str, key: Any) -> Any:
+    """What the function of a job's step would see in one of its states, for one key."""
+    operator, place = find_place(recorded_places(plan), uid, name)
+    node = next(n for n in plan.nodes.values() if n.uid == uid)
+    assert isinstance(node, KeyedProcess)
+    spec = next(spec for spec in node.states if spec.name == name)
+    query = Query(node, spec, place, key)
+    layout, record = recorded_job(settings.checkpoint)
+    spark = open_spark(
+        plan.job,
+        master=settings.master,
+        session=settings.session,
+        log=layout.log,
+        verbose=settings.verbose,
+    )
+    reader = StateReader(spark, layout, record, uid, operator)
+    return query.answer(reader.logs(query.groups))
 
 
 class StateReader:

@@ -14,9 +14,9 @@ FACADE = """
 AggregateFunction BroadcastProcessFunction BroadcastStream CoProcessFunction ConnectedStreams KeyedBatchFunction KeyedBroadcastProcessFunction
 KeyedCoProcessFunction KeyedProcessFunction ProcessFunction ReduceFunction
 Environment Epochs Expression JobHandle KeyedStream OutputTag ProcessWindowFunction
-Restart Stream WatermarkGenerator WatermarkStrategy
+Restart Retry Stream WatermarkGenerator WatermarkStrategy
 WindowedStream approx_count_distinct approx_quantile approx_quantiles approx_top avg coalesce col collect count count_distinct errors evictors first last lit max max_by min min_by
-state stddev sum triggers variance when why windows
+read_state state stddev sum triggers variance when why windows
 """.split()
 
 
