@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.errors import BuildError
 from headrace.functions import AggregateFunction, accumulator_annotation
+from headrace.keys import check_key_type
 from headrace.state.codecs import Codec, stored_as
 from headrace.state.handles import (
     Aggregating,
@@ -155,6 +156,11 @@ def make_spec(
         )
     except BuildError as error:
         raise BuildError(f"{owner}.{name}: {error}") from None
+    if key_type is not None and not check_key_type(key_type):
+        raise BuildError(
+            f"{owner}.{name}: the key of an entry must be a plain value, such as a number, a text or a date,"
+            f" not {key_type}; give its class a codec that stores it as one."
+        )
     return StateSpec(
         name, kind, stored, read_as, codec, key_type, key_read_as, key_codec,
         options.ttl, options.forever, function,

@@ -73,7 +73,7 @@ class Grouped:
 
     def names(self, slots: Integers) -> pa.Array:
         """The last key column of these rows."""
-        return self.table.key_columns[-1].gather(self.table.block, slots)
+        return self.table.key(-1, slots)
 
     def objects(self, slots: Integers) -> list[Any]:
         """The values of these rows in stored form; with a TTL, pairs of when each was touched and the value."""

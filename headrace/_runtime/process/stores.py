@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace._runtime.process.cursor import Cursor, Journal
+from headrace._runtime.process.grouped import grouped_table
 from headrace._runtime.process.layout import VALUE_KINDS, Layout
+from headrace._runtime.process.lists import ListHandle, Lists
+from headrace._runtime.process.maps import MapHandle, Maps
 from headrace._runtime.process.timers import timer_tables
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.process.values import Values
@@ -19,6 +22,8 @@ __all__ = ["CLOCK_TIMERS", "EVENT_TIMERS", "Stores", "handle_of", "process_table
 
 EVENT_TIMERS = "event"
 CLOCK_TIMERS = "clock"
+#: The handles and stores of states that are many rows of a key.
+_GROUPED: dict[str, tuple[Any, Any]] = {"list": (ListHandle, Lists), "map": (MapHandle, Maps)}
 
 
 def process_tables(node: Any) -> tuple[TableSpec, ...]:
@@ -27,6 +32,7 @@ def process_tables(node: Any) -> tuple[TableSpec, ...]:
     values = layout.keys_table()
     return (
         *(() if values is None else (values,)),
+        *(grouped_table(spec, layout.keys) for spec in layout.of_kind(*_GROUPED)),
         *timer_tables(EVENT_TIMERS, layout.keys),
         *timer_tables(CLOCK_TIMERS, layout.keys),
     )
@@ -36,6 +42,8 @@ def handle_of(spec: StateSpec, uid: str, cursor: Cursor) -> Any:
     """What a function sees of a state; it is of use once it serves a store."""
     if spec.kind in VALUE_KINDS:
         return value_handle_of(spec, uid, cursor)
+    if spec.kind in _GROUPED:
+        return _GROUPED[spec.kind][0](spec, uid, cursor)
     raise EngineError(f"no handle for state of the kind {spec.kind!r}")
 
 
@@ -54,6 +62,10 @@ class Stores:
             self._all.append(values)
             for spec, kept in zip(layout.values, values.kept, strict=True):
                 handles[spec.name].serve(kept)
+        for spec in layout.of_kind(*_GROUPED):
+            store = _GROUPED[spec.kind][1](spec, state, touched, journal, layout.node.uid)
+            self._all.append(store)
+            handles[spec.name].serve(store)
 
     def load(self) -> None:
         """Read what is kept of keys that were touched since the last time."""

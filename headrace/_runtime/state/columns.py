@@ -6,6 +6,7 @@ compare exactly: floats by their canonical bits, so NaN equals NaN and -0.0 equa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.types as pt
 
 from headrace._runtime.state.arena import Arena
 from headrace._runtime.state.arrays import Arrays, Block
-from headrace._runtime.state.index import Mask, Slots
+from headrace._runtime.state.index import Mask, Same, Slots
 from headrace._runtime.state.spec import ValueSpec, fixed_dtype, storage_bits
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "VarColumn",
     "open_column",
     "plain",
+    "same_keys",
     "to_arrow",
     "to_numpy",
     "write_initial",
@@ -180,6 +182,19 @@ def open_column(field: str, kind: pa.DataType, arrays: Arrays, names: list[str])
     if isinstance(column, VarColumn) and names:
         names.pop(0)
     return column
+
+
+def same_keys(columns: Sequence[Column], block: Block, prepared: list[Any], start: int) -> Same:
+    """Whether rows from `start` on have the keys of slots, as far as there are prepared columns."""
+
+    def same(rows: Slots, slots: Slots) -> Mask:
+        places = rows + start if start else rows
+        equal = columns[0].same(block, slots, prepared[0], places)
+        for key, values in zip(columns[1:], prepared[1:], strict=False):
+            equal &= key.same(block, slots, values, places)
+        return equal
+
+    return same
 
 
 def write_initial(block: Block, column: Column, value: ValueSpec, slots: Slots) -> None:

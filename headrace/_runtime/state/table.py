@@ -15,7 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.state.arrays import Arrays, Block
-from headrace._runtime.state.columns import VarColumn, open_column, plain, to_numpy, write_initial
+from headrace._runtime.state.columns import (
+    VarColumn,
+    open_column,
+    plain,
+    same_keys,
+    to_numpy,
+    write_initial,
+)
 from headrace._runtime.state.groups import Groups
 from headrace._runtime.state.index import ABSENT, Hashes, Mask, Same, Slots, claim, look_up, rebuild
 from headrace._runtime.state.spec import TableSpec
@@ -167,11 +174,11 @@ class Table:
 
     def keys(self, slots: Slots) -> list[pa.Array]:
         """The key columns of these slots."""
-        return [key.gather(self.block, slots) for key in self.key_columns]
+        return [self.key(place, slots) for place in range(len(self.key_columns))]
 
     def key(self, place: int, slots: Slots) -> pa.Array:
         """One key column of these slots."""
-        return self._keys[place].gather(self.block, slots)
+        return self.key_columns[place].gather(self.block, slots)
 
     def hashes(self, slots: Slots) -> Hashes:
         """The key hashes of these slots."""
@@ -236,14 +243,7 @@ class Table:
         return [key.prepare(values) for key, values in zip(self.key_columns, keys, strict=False)]
 
     def _same(self, prepared: list[Any], start: int) -> Same:
-        def same(rows: Slots, slots: Slots) -> Mask:
-            places = rows + start if start else rows
-            equal = self.key_columns[0].same(self.block, slots, prepared[0], places)
-            for key, values in zip(self.key_columns[1:], prepared[1:], strict=False):
-                equal &= key.same(self.block, slots, values, places)
-            return equal
-
-        return same
+        return same_keys(self.key_columns, self.block, prepared, start)
 
     def _claim(self, hashes: Hashes, prepared: list[Any], start: int, is_new: Mask) -> Slots:
         self._reserve(len(hashes))
