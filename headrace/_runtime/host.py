@@ -46,7 +46,9 @@ def _run(
     report: TaskReport,
     state: ShardState,
 ) -> None:
+    uid = plan.nodes[node].uid
     operator = registry.keyed(plan.nodes[node], state)
+    operator.equip(report.metrics_of(uid), report.task)
     previous = state.stamp
     for parcel in parcels:
         if parcel.phase == BEFORE:
@@ -56,7 +58,6 @@ def _run(
         if parcel.phase == AFTER:
             operator.merge(decode_rows(parcel.payload), parcel.side)
     _push(segment, report, plan, node, operator.settle(), AFTER)
-    uid = plan.nodes[node].uid
     outlook = operator.outlook()
     report.outlooks[uid] = (outlook.fires_at, outlook.keys, outlook.due)
     report.stamps[uid] = (previous, state.commit())

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from headrace._runtime.metrics import Metrics
 from headrace._runtime.rows import Rows
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Outlook",
     "Outputs",
     "StatelessOperator",
+    "Surroundings",
 ]
 
 #: The column of every fed batch that holds the 64-bit hash of the key (`headrace.keys.hash_keys`).
@@ -62,8 +64,21 @@ class Outlook:
     due: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where and when a step runs that asks for it, in microseconds: its watermark, the clock, the task."""
+
+    watermark: int
+    clock: int
+    task: int
+    metrics: Metrics
+
+
 class StatelessOperator(ABC):
     """A step that looks at one batch at a time."""
+
+    def enter(self, around: Surroundings) -> None:
+        """Called first, if the step has a time of its own in the plan; most look at their rows alone."""
 
     @abstractmethod
     def process(self, rows: Rows) -> Outputs:
@@ -91,6 +106,9 @@ class Feeder(ABC):
 
 class KeyedOperator(ABC):
     """The half of a keyed step that runs behind the shuffle and owns state."""
+
+    def equip(self, metrics: Metrics, shard: int) -> None:
+        """Before the first row: where the user's function counts, and which shard it is."""
 
     @abstractmethod
     def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:

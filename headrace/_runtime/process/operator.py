@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.columns import row_objects
+from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.plain_keys import key_columns
 from headrace._runtime.process.alarms import Alarms
@@ -70,6 +71,11 @@ class ProcessOperator(KeyedOperator):
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in node.inputs]
         self._outputs: list[Output] = []
         self._moment = Moment(0, 0, 0, 0)
+
+    def equip(self, metrics: Metrics, shard: int) -> None:
+        """What the function finds in its context."""
+        self.context.metrics = metrics
+        self.context.shard = shard
 
     def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:
         """Take rows in."""
