@@ -9,6 +9,7 @@ needs exact keys compares them.
 It is neither Python's `hash()` nor a cryptographic one.
 """
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -25,6 +26,7 @@ __all__ = [
     "extend_hashes",
     "groups_of",
     "hash_keys",
+    "home_in",
     "key_groups",
     "shards_of",
 ]
@@ -93,6 +95,14 @@ def shards_of(groups: npt.NDArray[np.uint8], shards: int) -> npt.NDArray[np.int6
 def groups_of(shard: int, shards: int) -> range:
     """The key groups that a shard owns: the inverse of `shards_of`."""
     return range(-(-shard * KEY_GROUPS // shards), -(-(shard + 1) * KEY_GROUPS // shards))
+
+
+@functools.lru_cache(maxsize=KEY_GROUPS)
+def home_in(groups: range) -> int:
+    """The least number whose hash lies in a range of key groups: the key of what a shard has as a whole."""
+    candidates = np.arange(4096)
+    found = key_groups(hash_keys([pa.array(candidates)]))
+    return int(candidates[(found >= groups.start) & (found < groups.stop)][0])
 
 
 def _mix_columns(hashes: Words, columns: Sequence[pa.Array]) -> None:

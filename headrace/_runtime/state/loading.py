@@ -6,7 +6,7 @@ its range of key groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -25,13 +25,19 @@ _ALL_GROUPS = range(KEY_GROUPS)
 
 
 def load_all(
-    tables: Tables, manifest: Manifest, store: ChunkStore, *, groups: range = _ALL_GROUPS
+    tables: Tables,
+    manifest: Manifest,
+    store: ChunkStore,
+    *,
+    groups: range = _ALL_GROUPS,
+    without: Collection[str] = (),
 ) -> None:
-    """Add all rows of these key groups to tables that have none of them."""
+    """Add all rows of these key groups to tables that have none of them; those of some tables are left out."""
     for entry in _in_order(manifest):
         if entry.groups[0] < groups.stop and entry.groups[1] >= groups.start:
             for name, rows in current_rows(store, manifest, entry):
-                tables.apply(name, keep_groups(rows, groups))
+                if name not in without:
+                    tables.apply(name, keep_groups(rows, groups))
 
 
 def load_since(tables: Tables, manifest: Manifest, store: ChunkStore, *, sequence: int) -> None:

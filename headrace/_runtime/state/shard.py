@@ -44,6 +44,11 @@ class ShardState:
         self.previous = ""
 
     @property
+    def groups(self) -> range:
+        """The key groups of the shard."""
+        return self._groups
+
+    @property
     def stamp(self) -> str:
         """The stamp of the last commit; empty before the first."""
         return self._manifest.stamp

@@ -7,12 +7,16 @@ every other Arrow type is kept in an arena and is nullable.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-__all__ = ["TableSpec", "ValueSpec", "fixed_dtype", "storage_bits"]
+__all__ = ["Spread", "TableSpec", "ValueSpec", "fixed_dtype", "storage_bits"]
+
+#: What becomes of the rows of a table when the number of shards changes.
+Spread: TypeAlias = Literal["by key", "everywhere", "dealt", "union"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,22 @@ class TableSpec:
 
     In a grouped table the last key column tells the members of a group apart, and those before it are the
     group's key; the hash of a row is `extend_hashes` of the group's hash.
+
+    `spread` says what becomes of the rows when the number of shards changes. Rows of keys go where their key group
+    goes. All other tables belong to the shard as a whole: their key columns are the shard's home (`home_in`), an
+    int64, and one that tells the rows apart.
+
+        by key        each row has one owner
+        everywhere    every shard has the same rows: each new shard gets them all
+        dealt         the second key column numbers the rows: all of them are dealt out anew, one by one
+        union         as dealt, but each new shard gets all rows of all old shards
     """
 
     name: str
     keys: pa.Schema
     values: tuple[ValueSpec, ...] = ()
     grouped: bool = False
+    spread: Spread = "by key"
 
     def ungrouped(self) -> TableSpec:
         """The same rows where nobody asks for members."""
