@@ -8,9 +8,9 @@ set and delete on the way.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 __all__ = ["Alarms"]
 
 Integers = npt.NDArray[np.int64]
+#: (time, code)
+Pairs: TypeAlias = set[tuple[int, int]]
 
 
 class Alarms:
@@ -40,11 +42,11 @@ class Alarms:
         self._times: list[int] = []
         self._codes: list[int] = []
         self._at = 0
-        self._due_set: set[tuple[int, int]] | None = None
-        self._cancelled: set[tuple[int, int]] = set()
+        self._due_set: Pairs | None = None
+        self._cancelled: Pairs = set()
         # Ready: a heap, and those in it that were not deleted again.
         self._heap: list[tuple[int, int]] = []
-        self._ready: set[tuple[int, int]] = set()
+        self._ready: Pairs = set()
         # For later: what was asked for, in order.
         self._later: list[tuple[int, int, bool]] = []
 
@@ -52,16 +54,9 @@ class Alarms:
         """Time moves: the timers of state that become due are found, and their keys touched."""
         self._reached = reached
         found = list(self._timers.due(before, reached)) if reached > before else []
-        if not found:
-            return
-        keys = [pa.concat_arrays(column) for column in zip(*(k for k, _ in found), strict=True)]
-        times = np.concatenate([t for _, t in found])
-        codes = self._touched.codes(hash_keys(keys), keys)
-        order = np.lexsort((codes, times))
-        # Set at two moments, a timer may have been found at two levels.
-        first = changes(codes[order], times[order])
-        self._times, self._codes = times[order][first].tolist(), codes[order][first].tolist()
-        self._at, self._due_set = 0, None
+        if found:
+            self._take_up(found)
+        self._catch_up()
 
     def set(self, code: int, time_us: int) -> None:
         """A timer of a key."""
@@ -115,6 +110,22 @@ class Alarms:
             self._timers.put(self._touched, codes[wanted], times[wanted], self._reached)
         self._timers.forget(self._reached)
 
+    def _take_up(self, found: Sequence[tuple[list[pa.Array], Integers]]) -> None:
+        keys = [pa.concat_arrays(column) for column in zip(*(k for k, _ in found), strict=True)]
+        times = np.concatenate([t for _, t in found])
+        codes = self._touched.codes(hash_keys(keys), keys)
+        order = np.lexsort((codes, times))
+        # Set at two moments, a timer may have been found at two levels.
+        first = changes(codes[order], times[order])
+        self._times, self._codes = times[order][first].tolist(), codes[order][first].tolist()
+        self._at, self._due_set = 0, None
+
+    def _catch_up(self) -> None:
+        """What early rows asked for is not for later any more if time has come to it."""
+        asked, self._later = self._later, []
+        for code, time_us, wanted in asked:
+            (self.set if wanted else self.delete)(code, time_us)
+
     def _fire_ready(self, call: Callable[[int, int], Any], end: tuple[int, int]) -> int:
         heap, ready, fired = self._heap, self._ready, 0
         while heap and heap[0] <= end:
@@ -136,12 +147,12 @@ class Alarms:
         start, stop = bisect_left(self._times, pair[0]), bisect_right(self._times, pair[0])
         return bisect_left(self._codes, pair[1], start, stop) >= self._at
 
-    def _remember(self, pairs: set[tuple[int, int]], pair: tuple[int, int]) -> None:
+    def _remember(self, pairs: Pairs, pair: tuple[int, int]) -> None:
         pairs.add(pair)
         if self._journal is not None:
             self._journal.append((pairs.discard, pair))
 
-    def _forget(self, pairs: set[tuple[int, int]], pair: tuple[int, int]) -> None:
+    def _forget(self, pairs: Pairs, pair: tuple[int, int]) -> None:
         pairs.discard(pair)
         if self._journal is not None:
             self._journal.append((pairs.add, pair))

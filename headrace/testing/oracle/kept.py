@@ -114,27 +114,34 @@ class _Map(Kept):
         return key in self._read(key)
 
     def keys(self) -> list[Any]:
-        return list(self._read())
+        return [key for key, _ in self.items()]
 
     def values(self) -> list[Any]:
-        return list(self._read().values())
+        return [value for _, value in self.items()]
 
     def items(self) -> list[tuple[Any, Any]]:
-        return list(self._read().items())
+        return sorted(self._read().items())
 
     def is_empty(self) -> bool:
-        return not self._read()
+        return not len(self)
 
-    __setitem__, __delitem__, __contains__ = put, remove, contains
+    __setitem__, __contains__ = put, contains
 
     def __getitem__(self, key: Any) -> Any:
         return self._read(key)[key]
 
+    def __delitem__(self, key: Any) -> None:
+        self[key]
+        self.remove(key)
+
     def __len__(self) -> int:
-        return len(self._read())
+        # To count is not to read: nothing is touched.
+        return sum(
+            not expired(self._spec, touched, self._now()) for _, touched in self._pieces().values()
+        )
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._read())
+        return iter(self.keys())
 
 
 class _Reducing(Kept):

@@ -4,11 +4,12 @@ One epoch, in this order; what the first two make goes out before the tick of th
 
     early rows     judged by the watermark before
     tick           what has outlived its time goes; then timers up to the watermark fire, the earliest first,
-                   then those of the clock; with `ordered`, rows that waited come among the timers
-    rows           in the order of their arrival, broadcast ones first
+                   then those of the clock, and again until none is left; with `ordered`, rows that waited come
+                   among the timers
+    rows           in the order of their arrival; broadcast ones first, and else those of the first input
     settle         timers that these rows set at or before the watermark fire
 
-A timer fires once, however often it was set, and may set others. With `on_error="dead_letter"` a call that fails
+A timer fires once, however often it was set, and may set others. Its results have its time. With `on_error="dead_letter"` a call that fails
 has done nothing, and its row is a dead letter.
 
 Compare results as a set. What only the engine has (metrics, the number of the shard) is made of nothing here.
@@ -61,7 +62,7 @@ class ProcessOracle:
     """What a keyed process step must say."""
 
     def __init__(self, node: KeyedProcess) -> None:
-        self._node = node
+        self.node = node
         self._function = copy.deepcopy(node.function)
         self._specs = {spec.name: spec for spec in node.states}
         self._now = Now((), 0, 0, 0)
@@ -82,9 +83,8 @@ class ProcessOracle:
 
     def epoch(self, epoch: OracleEpoch) -> Said:
         """One epoch."""
-        before = Now((), 0, epoch.before, epoch.clock_before)
         now = Now((), 0, epoch.watermark, epoch.clock)
-        self._rows(epoch.early, before)
+        self._rows(epoch.early, now._replace(watermark=epoch.before))
         self._expire(now)
         self._deliver(now)
         self._fire(now)
@@ -94,16 +94,15 @@ class ProcessOracle:
         return Said(ticked, self._take())
 
     def _rows(self, rows: Sequence[Any], now: Now) -> None:
-        sided = [SidedRow(*row) for row in rows]
-        if self._node.kind == "broadcast":
-            sided.sort(key=lambda row: -row.side)
-        for row in sided:
+        first = 1 if self.node.kind == "broadcast" else 0
+        for row in sorted((SidedRow(*row) for row in rows), key=lambda row: row.side != first):
             self._row(row, now)
 
     def _row(self, row: SidedRow, now: Now) -> None:
-        if None in self._key(row):
-            self._dead(row, "null key")
-        elif not self._node.ordered:
+        key = zip(self.node.keys[row.side], self._key(row), strict=True)
+        if missing := [f"null key '{name}'" for name, value in key if value is None]:
+            self._dead(row, ", ".join(missing))
+        elif not self.node.ordered:
             self._process(row, now)
         elif row.at <= now.watermark:
             self.world.said[LATE].append((row.at, dict(row.fields)))
@@ -116,38 +115,40 @@ class ProcessOracle:
         self._waiting = [row for row in self._waiting if row.at > now.watermark]
         for row in sorted(due, key=lambda row: (row.at, row.place)):
             just_before = now._replace(watermark=row.at - 1)
-            self._fire_event_time(just_before)
+            self._fire_kind("event", just_before.watermark, just_before)
             self._process(row, just_before)
 
     def _process(self, row: SidedRow, now: Now) -> None:
         key = self._key(row)
         self._now = now._replace(key=key, at=row.at)
-        name = _METHODS[self._node.kind][row.side]
+        name = _METHODS[self.node.kind][row.side]
         context = self._context()
         call = getattr(self._function, name)
         self._call(lambda: call(SimpleNamespace(**row.fields), context), row.at, row)
 
     def _fire(self, now: Now) -> None:
-        self._fire_event_time(now)
-        while due := [timer for timer in self._of("processing") if timer[1] <= now.clock]:
-            self._on_timer(min(due), now, now.clock)
+        """Timers of both kinds, until none is due."""
+        while self._fire_kind("event", now.watermark, now) | self._fire_kind(
+            "processing", now.clock, now
+        ):
+            pass
 
-    def _fire_event_time(self, now: Now) -> None:
-        while due := [timer for timer in self._of("event") if timer[1] <= now.watermark]:
-            self._on_timer(min(due), now, min(due)[1])
+    def _fire_kind(self, domain: str, reached: int, now: Now) -> bool:
+        fired = False
+        while due := [t for t in self.world.timers if t[0] == domain and t[1] <= reached]:
+            fired = True
+            self._on_timer(min(due), now)
+        return fired
 
-    def _of(self, domain: str) -> list[Timer]:
-        return [timer for timer in self.world.timers if timer[0] == domain]
-
-    def _on_timer(self, timer: Timer, now: Now, stamp: int) -> None:
+    def _on_timer(self, timer: Timer, now: Now) -> None:
         domain, at, key = timer
         self.world.timers.discard(timer)
-        self._now = now._replace(key=key, at=stamp)
+        self._now = now._replace(key=key, at=at)
         context = self._context(time_domain=domain)
-        self._call(lambda: self._function.on_timer(instant(at), context), stamp, None)
+        self._call(lambda: self._function.on_timer(instant(at), context), at, None)
 
     def _call(self, call: Callable[[], Any], stamp: int, row: SidedRow | None) -> None:
-        before = copy.deepcopy(self.world) if self._node.on_error == "dead_letter" else None
+        before = copy.deepcopy(self.world) if self.node.on_error == "dead_letter" else None
         try:
             for made in call() or ():
                 tagged = isinstance(made, tuple) and isinstance(made[0], OutputTag)
@@ -177,7 +178,7 @@ class ProcessOracle:
         return said
 
     def _key(self, row: SidedRow) -> Key:
-        return tuple(same_nan(row.fields[name]) for name in self._node.keys[row.side])
+        return tuple(same_nan(row.fields[name]) for name in self.node.keys[row.side])
 
     def _handle(self, spec: StateSpec) -> Kept:
         def pieces() -> dict[Any, Any]:
@@ -196,7 +197,7 @@ class ProcessOracle:
             clock=instant(self._now.clock),
             timers=_Timers(self),
             output=self._say,
-            uid=self._node.uid,
+            uid=self.node.uid,
             shard=0,
             metrics=_Unmeasured(),
             **more,

@@ -1,0 +1,279 @@
+"""Process steps, random programs and their streams, and right answers: what the tests of the engine share.
+
+Times are a few units, so that watermarks, timers and lifetimes often lie exactly on one another. The unit is a
+microsecond or much longer: timers lie in slices of time by their distance.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+from headrace._graph.nodes import ERRORS, KeyedProcess, Port
+from headrace._graph.states import recorded_states
+from headrace._graph.tags import side_outputs_of
+from headrace._runtime.process.reading import places_of, state_table
+from headrace.schema import as_schema
+from headrace.testing.oracle import OracleEpoch, ProcessOracle, SidedRow
+from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.runtime.contract import assert_same
+from tests.runtime.keyed_harness import PHASE, TIME, KeyedHarness, Outputs
+from tests.runtime.process.programs import (
+    INPUT,
+    OTHER,
+    RULES,
+    STATES,
+    BroadcastProgram,
+    CoProgram,
+    Program,
+    Told,
+)
+
+#: What is printed is what was drawn: a program of a few operations need not be shrunk while it is being looked for.
+RANDOM = settings(
+    max_examples=300 if os.environ.get("HEADRACE_EXPLORE") else 15,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+)
+UNITS = [1, 1, 1_000_000, 3_600_000_000]
+
+#: kind -> (the function, columns of its inputs, keys of its inputs)
+_KINDS: dict[str, tuple[type, list[Any], list[tuple[str, ...]]]] = {
+    "keyed": (Program, [INPUT], [("key",)]),
+    "co": (CoProgram, [INPUT, OTHER], [("key",), ("name",)]),
+    "broadcast": (BroadcastProgram, [INPUT, RULES], [("key",), ()]),
+}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A random step and its stream, as data."""
+
+    kind: str
+    uses: tuple[str, ...]
+    on_timers: tuple[Any, ...]
+    epochs: tuple[OracleEpoch, ...]
+    unit: int = 1
+    ordered: bool = False
+    on_error: Any = "fail"
+
+    def node(self) -> KeyedProcess:
+        """The step."""
+        function = _KINDS[self.kind][0](self.uses, self.on_timers, self.unit)
+        return process_node(function, self.kind, ordered=self.ordered, on_error=self.on_error)
+
+
+def process_node(
+    function: Any, kind: str = "keyed", *, schema: Any = Told, inputs: Any = None, keys: Any = None,
+    **said: Any,
+) -> KeyedProcess:  # fmt: skip
+    """A step as the builder would make it."""
+    schemas = tuple(map(as_schema, inputs or _KINDS[kind][1]))
+    fields: Any = {"kind": kind, **said}
+    return KeyedProcess(
+        id=1,
+        uid="per-key",
+        inputs=tuple(Port(0, f"input-{side}") for side in range(len(schemas))),
+        schema=as_schema(schema),
+        function=function,
+        input_schemas=schemas,
+        side_outputs=side_outputs_of(function, ()),
+        keys=tuple(keys or _KINDS[kind][2]),
+        states=recorded_states(function).specs,
+        **fields,
+    )
+
+
+def compare(node: KeyedProcess, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+    """The engine says what the oracle says and remembers what it remembers; `how` is one of `disturbances`."""
+    wrong = difference(node, epochs, **how)
+    assert wrong is None, wrong
+
+
+def difference(node: KeyedProcess, epochs: Sequence[OracleEpoch], **how: Any) -> str | None:
+    """What is not as it should be."""
+    harness = KeyedHarness(
+        node, how.pop("shards", 1), how.pop("batch_rows", 1_000_000), stamped=True
+    )
+    oracle = ProcessOracle(node)
+    right = answer(oracle, epochs)
+    found = shown(harness.run(epochs, **how))
+    try:
+        assert_same(found, right)
+    except AssertionError as error:
+        return str(error)
+    kept, expected = final_state(harness), expected_state(oracle)
+    return None if kept == expected else f"state: {kept} is not {expected}"
+
+
+def answer(oracle: ProcessOracle, epochs: Sequence[OracleEpoch]) -> Outputs:
+    """What the oracle says, stamped as the harness does it."""
+    outputs: Outputs = {}
+    for epoch in epochs:
+        for phase, said in zip(("before", "after"), oracle.epoch(epoch), strict=True):
+            for output, rows in said.items():
+                stamped = [dict(row) | {TIME: at, PHASE: phase} for at, row in rows]
+                outputs.setdefault(output, []).extend(stamped)
+    return outputs
+
+
+def shown(outputs: Outputs) -> Outputs:
+    """Outputs as the oracle has them: of a dead letter what was given and why it failed."""
+    letters = [
+        {
+            "cause": row["cause"],
+            "payload": json.loads(row["payload"]) if row["payload"] else {},
+            TIME: row[TIME],
+            PHASE: row[PHASE],
+        }
+        for row in outputs.get(ERRORS, [])
+    ]
+    return dict(outputs) | {ERRORS: letters}
+
+
+def final_state(harness: KeyedHarness) -> dict[str, list[Any]]:
+    """By name, the rows of every state as they are read from outside."""
+    node = harness.node
+    return {
+        name: sorted((tuple(row.values()) for row in _read(place, harness)), key=repr)
+        for name, place in places_of(node).items()
+    }
+
+
+def _read(place: Any, harness: KeyedHarness) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = state_table(place, harness.stores).to_pylist()
+    return rows
+
+
+def expected_state(oracle: ProcessOracle) -> dict[str, list[Any]]:
+    """The same from the oracle."""
+    kept: dict[str, list[Any]] = {spec.name: [] for spec in oracle.node.states}
+    for key, states in oracle.world.state.items():
+        for spec in oracle.node.states:
+            pieces = states.get(spec.name, {})
+            for number, (slot, (value, _)) in enumerate(pieces.items()):
+                inner = {"list": (number,), "map": (slot,), "broadcast": (slot,)}.get(spec.kind, ())
+                plain = asdict(value) if is_dataclass(value) else value  # type: ignore[arg-type]
+                kept[spec.name].append((*key, *inner, plain))
+    return {name: sorted(rows, key=repr) for name, rows in kept.items()}
+
+
+_NAMES = ["x", "y", "zzz"]
+_VALUES = [0, 1, -7]
+
+
+def _verbs(name: str) -> list[Any]:
+    form = STATES[name][0]
+    verbs: dict[str, list[Any]] = {
+        "value": [("set", v) for v in _VALUES] + [("more", 2), ("more", 5)],
+        "word": [("longer", 3), ("longer", 8), ("longer", 0)],
+        "list": [("add", v) for v in _VALUES] + [("add_all", 4, 4), ("replace", 9), ("replace",)],
+        "map": [("put", k, v) for k in _NAMES for v in _VALUES[:2]]
+        + [("put_all", 8, "x", "y"), *((verb, k) for verb in ("bump", "remove", "drop") for k in _NAMES)]
+        + [("look", "x"), ("look", "y", "zzz")],
+        "reducing": [("add", v) for v in _VALUES],
+        "aggregating": [("add", v) for v in _VALUES],
+    }  # fmt: skip
+    own = [(verb, name, *rest) for verb, *rest in verbs[form]]
+    # To look is what shows a mistake, and to clear loses it.
+    return own + [("look", name)] * (len(own) // 2) + [("clear", name)] * (len(own) // 6 + 1)
+
+
+def _operations(uses: Sequence[str], *, fails: bool, chained: bool) -> list[Any]:
+    states = [verb for name in uses for verb in _verbs(name)]
+    timers: list[Any] = [("timer", by) for by in ((1, 2, 5, 0, -3) if chained else range(-6, 10))]
+    timers += [("delete", by) for by in range(-2, 8)]
+    timers += [("clock_timer", by) for by in (-2, 0, 1, 3, 8)]
+    timers += [("delete_clock", by) for by in (-2, 0, 1, 3)]
+    weight = max(1, len(states) // 25)
+    return states + timers * weight + [("aside",), ("elsewhere",)] + [("fail",)] * (3 * fails)
+
+
+def _rules(fails: bool) -> list[Any]:
+    verbs: list[Any] = [("put", k, v) for k in _NAMES for v in _VALUES]
+    return verbs + [("remove", "x"), ("clear",), ("elsewhere",)] + [("fail",)] * fails
+
+
+@st.composite
+def written(
+    draw: st.DrawFn,
+    kind: str = "keyed",
+    states: Sequence[str] = tuple(STATES),
+    *,
+    ordered: bool | None = None,
+    on_error: str | None = None,
+    early: bool = True,
+) -> Written:
+    """A step with a few of these states, and epochs of rows that tell it what to do."""
+    uses = tuple(draw(st.lists(st.sampled_from(list(states)), min_size=1, max_size=4, unique=True)))
+    unit = draw(st.sampled_from(UNITS))
+    failing = draw(st.sampled_from(["fail", "dead_letter"])) if on_error is None else on_error
+    fails = failing == "dead_letter"
+    timers = st.lists(st.sampled_from(_operations(uses, fails=fails, chained=True)), max_size=4)
+    programs = {
+        "program": st.lists(
+            st.sampled_from(_operations(uses, fails=fails, chained=False)), min_size=1, max_size=6
+        ),
+        "rule": st.lists(st.sampled_from(_rules(fails)), min_size=1, max_size=3),
+    }
+    return Written(
+        kind=kind,
+        uses=uses,
+        on_timers=tuple(draw(st.lists(timers, max_size=3))),
+        epochs=tuple(draw(_epochs(kind, programs, unit, early=early))),
+        unit=unit,
+        ordered=draw(st.booleans()) if ordered is None else ordered,
+        on_error=failing,
+    )
+
+
+@st.composite
+def _epochs(
+    draw: st.DrawFn, kind: str, programs: Mapping[str, Any], unit: int, *, early: bool
+) -> list[OracleEpoch]:
+    numbers = iter(range(1, 10_000))
+    side = st.integers(0, 0 if kind == "keyed" else 1)
+
+    def rows(most: int) -> list[SidedRow]:
+        drawn = draw(
+            st.lists(st.tuples(st.integers(-8, 30), side, st.sampled_from("000112")), max_size=most)
+        )
+        return [
+            SidedRow(
+                at * unit,
+                _fields(draw, kind, which, programs, next(numbers)),
+                which,
+                ("source", partition, next(numbers)),
+            )
+            for at, which, partition in drawn
+        ]
+
+    marks = sorted(draw(st.lists(st.integers(-5, 32), min_size=1, max_size=5)))
+    before, clock = NO_WATERMARK, draw(st.integers(0, 20))
+    epochs = []
+    for mark in [*(mark * unit for mark in marks), END_OF_TIME]:
+        later = clock + draw(st.integers(0, 7))
+        ahead = rows(6) if early else []
+        last = mark == END_OF_TIME and draw(st.booleans())
+        epochs.append(OracleEpoch(before, mark, [] if last else rows(10), ahead, clock, later))
+        before, clock = mark, later
+    return epochs if draw(st.booleans()) else epochs[:-1]
+
+
+def _fields(
+    draw: st.DrawFn, kind: str, side: int, programs: Mapping[str, Any], n: int
+) -> dict[str, Any]:
+    if side and kind == "broadcast":
+        return {"n": n, "rule": json.dumps(draw(programs["rule"]))}
+    key = draw(st.sampled_from(["a", "a", "a", "b", "b", "ä", "dd", None]))
+    program = json.dumps(draw(programs["program"]))
+    if side:
+        return {"n": n, "name": key, "code": program}
+    return {"key": key, "n": n, "program": program}
