@@ -88,7 +88,7 @@ class ProcessOperator(KeyedOperator):
         self._moment = moment
         at.watermark, at.clock = moment.before, moment.clock
         self._event.move(moment.before, moment.before)
-        self._clock.move(moment.clock, moment.clock)
+        self._clock.move(moment.clock_before, moment.clock_before)
         self._process_waiting()
         at.watermark = moment.watermark
         self._event.move(moment.before, moment.watermark)
