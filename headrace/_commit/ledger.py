@@ -3,9 +3,11 @@
 Counts by step: `in`, `out`, `late`, `filtered`, `dead` (dead-lettered), `held` (taken into state), and
 `side:<name>` for what went to a side output. A step obeys the law of its kind:
 
-    one     in = out + late + filtered + dead     map, filter, select, source, sink: a row is a row
-    many    in >= dead                            flat_map, map_batches: a row may become any number
+    one     in = out + late + filtered + dead     map, filter, select, source, sink: a row is a row; split: on the
+                + all sides                       main output or on one other
+    many    in >= dead                            flat_map, map_batches, process: a row may become any number
     keyed   in = held + late + dead               windows: rows go into state, results are new rows
+    moved   in = held + dead, out = held          repartition: what goes into the shuffle comes out of it
 
 and along every edge, what a step takes in is what those before it put out.
 """
@@ -22,7 +24,7 @@ __all__ = ["COUNTS", "Law", "Ledger"]
 
 COUNTS = ("in", "out", "late", "filtered", "dead", "held")
 
-Law = Literal["one", "many", "keyed"]
+Law = Literal["one", "many", "keyed", "moved"]
 Counts = Mapping[str, Mapping[str, int]]
 
 
@@ -72,8 +74,14 @@ class Ledger:
             if dead > taken:
                 yield f"step {uid!r} took in {taken} rows and dead-lettered {dead}"
             return
-        parts = ("out", "late", "filtered", "dead") if law == "one" else ("held", "late", "dead")
+        parts = ["held", "late", "dead"]
+        if law == "one":
+            sides = [name for name in self.counts.get(uid, {}) if name.startswith("side:")]
+            parts = ["out", "late", "filtered", "dead", *sides]
         accounted = {name: self.count(uid, name) for name in parts}
         if taken != sum(accounted.values()):
             told = ", ".join(f"{rows} {name}" for name, rows in accounted.items())
             yield f"step {uid!r} took in {taken} rows, but accounts for {told}"
+        held, out = self.count(uid, "held"), self.count(uid, "out")
+        if law == "moved" and held != out:
+            yield f"step {uid!r} sent {held} rows to other shards, and {out} came out"

@@ -6,13 +6,14 @@ its input arises, before the shuffle, and so do those on `late` unless the node 
 outputs come out behind it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import pyarrow as pa
 
 from headrace.aggregates import Aggregate
+from headrace.config import Retry
 from headrace.endpoints import Sink, Source
 from headrace.evictors import Evictor
 from headrace.expressions import Expression
@@ -29,6 +30,7 @@ __all__ = [
     "MAIN",
     "Accumulation",
     "AssignTimestamps",
+    "CodeStep",
     "CountAggregate",
     "FilterBy",
     "FilterRows",
@@ -36,6 +38,7 @@ __all__ = [
     "KeyByFunction",
     "KeyedProcess",
     "LookBackAggregate",
+    "MapAsync",
     "MapBatches",
     "MapRows",
     "Node",
@@ -44,9 +47,11 @@ __all__ = [
     "Port",
     "ProcessStep",
     "ReadSource",
+    "Repartition",
     "RowProcess",
     "Select",
     "SessionAggregate",
+    "Split",
     "Union",
     "WindowAggregate",
     "WindowProcess",
@@ -141,7 +146,16 @@ class AssignTimestamps(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapRows(Node):
+class CodeStep(Node):
+    """What all steps have that call a user's function for each row or batch."""
+
+    on_error: OnError = "fail"
+    #: How long one call may take.
+    limit_us: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapRows(CodeStep):
     """A Python function, row in, row out."""
 
     verb = "map"
@@ -149,7 +163,7 @@ class MapRows(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlatMapRows(Node):
+class FlatMapRows(CodeStep):
     """A Python function, row in, any number of rows out."""
 
     verb = "flat_map"
@@ -157,7 +171,7 @@ class FlatMapRows(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilterRows(Node):
+class FilterRows(CodeStep):
     """A Python predicate on rows."""
 
     verb = "filter"
@@ -165,11 +179,25 @@ class FilterRows(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapBatches(Node):
+class MapBatches(CodeStep):
     """A Python function on Arrow record batches. A result of the same length keeps its timestamps."""
 
     verb = "map_batches"
     function: Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapAsync(CodeStep):
+    """A coroutine function, row in, row out; or, where it fails, a dead letter. `limit_us` is that of one attempt."""
+
+    verb = "map_async"
+    function: Callable[[Any], Awaitable[Any]]
+    #: Results come in the order of their rows; otherwise in that in which they were ready.
+    ordered: bool = True
+    #: How many calls there may be at a time.
+    capacity: int = 100
+    retry: Retry | None = None
+    on_timeout: OnError = "fail"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +224,35 @@ class Union(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyByFunction(Node):
+class KeyByFunction(CodeStep):
     """Adds the column `key`, computed by a Python function on rows."""
 
     verb = "key_by"
     function: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split(CodeStep):
+    """Each row goes to the output of the first condition that is true of it, or else to `main`."""
+
+    verb = "split"
+    #: (name of the output, an expression or a function of a row)
+    conditions: tuple[tuple[str, Expression | Callable[[Any], bool]], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repartition(Node):
+    """Rows move to other shards as they are, and leave nothing behind: it is keyed without state."""
+
+    verb = "repartition"
+    keyed = True
+    #: Gives a key the number of a key group; without one, rows are dealt out evenly.
+    partitioner: Callable[[Any, int], int] | None = None
+    #: What it is given: the values of these columns, or what the function makes of a row.
+    keys: tuple[str, ...] = ()
+    function: Callable[[Any], Any] | None = None
+    #: How long one call may take.
+    limit_us: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +332,7 @@ class WindowProcess(WindowStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProcessStep(Node):
+class ProcessStep(CodeStep):
     """What all steps with a process function have."""
 
     verb = "process"
@@ -289,9 +341,6 @@ class ProcessStep(Node):
     input_schemas: tuple[pa.Schema, ...]
     #: (name, columns) of side outputs
     side_outputs: tuple[tuple[str, pa.Schema], ...] = ()
-    on_error: OnError = "fail"
-    #: How long one call of the function may take.
-    limit_us: int | None = None
 
     def output_schema(self, output: str) -> pa.Schema:
         """Side outputs have columns of their own."""

@@ -25,7 +25,7 @@ class Plan:
     consumers: Mapping[Port, tuple[tuple[int, int], ...]]
     #: The stage of each keyed node; every other node is absent.
     stage_of: Mapping[int, int]
-    #: The uids of the sources that feed a keyed node: its watermark is the minimum of theirs.
+    #: The uids of the sources that feed a node which goes by time: its watermark is the minimum of theirs.
     feeds: Mapping[int, tuple[str, ...]]
     #: Hash of what a checkpoint depends on (see `signature`).
     digest: str

@@ -42,9 +42,20 @@ OPERATIONS = (
     Operation("flat_map", nodes.FlatMapRows, "Python function, any number of rows"),
     Operation("filter (function)", nodes.FilterRows, "Python predicate"),
     Operation("filter (expression)", nodes.FilterBy, "on Arrow columns"),
+    Operation(
+        "map_async",
+        nodes.MapAsync,
+        "coroutine function, many rows at a time; time-outs, attempts, dead letters",
+    ),
     Operation("map_batches", nodes.MapBatches, "Python function on Arrow batches"),
     Operation("select", nodes.Select, "expressions on Arrow columns"),
     Operation("union", nodes.Union, "streams with the same columns"),
+    Operation("split", nodes.Split, "each row to the first of several conditions that is true"),
+    Operation(
+        "rebalance, partition_custom",
+        nodes.Repartition,
+        "rows move to other shards, evenly or as a function says; no state",
+    ),
     Operation(
         "assign_timestamps_and_watermarks",
         nodes.AssignTimestamps,

@@ -15,6 +15,7 @@ from headrace._graph.nodes import (
     AssignTimestamps,
     Node,
     Port,
+    RowProcess,
     WindowStep,
 )
 from headrace.watermarks import CLOCK
@@ -31,7 +32,7 @@ class Depths:
     #: The stage that hosts a keyed step.
     stage_of: Mapping[int, int]
     #: What a keyed step goes by: uids of sources and of steps that assign timestamps, or the clock. Such a
-    #: step has them too: it is at the end of time when they are.
+    #: step has them too: it is at the end of time when they are. So has a process function, which may ask.
     feeds: Mapping[int, tuple[str, ...]]
     #: Keyed steps that tell late rows apart behind the shuffle.
     late_behind: Collection[int]
@@ -66,7 +67,7 @@ def measure(nodes: Iterable[Node]) -> Depths:
         if node.keyed:
             stage_of[node.id] = 1 + max(entered[node.id])
             feeds[node.id] = _feeds(nodes, node)
-        elif isinstance(node, AssignTimestamps):
+        elif isinstance(node, AssignTimestamps | RowProcess):
             feeds[node.id] = timekeepers(nodes, node.inputs)
     return depths
 

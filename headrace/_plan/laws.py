@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from headrace._commit.ledger import Law
-from headrace._graph.nodes import FlatMapRows, MapBatches, Node, count_of
+from headrace._graph.nodes import (
+    FlatMapRows,
+    MapBatches,
+    Node,
+    Repartition,
+    RowProcess,
+    count_of,
+)
 from headrace._graph.plan import Plan
 
 __all__ = ["edges_of", "laws_of"]
@@ -24,6 +31,8 @@ def edges_of(plan: Plan) -> dict[str, list[tuple[str, str]]]:
 
 
 def _law(node: Node) -> Law:
+    if isinstance(node, Repartition):
+        return "moved"
     if node.keyed:
         return "keyed"
-    return "many" if isinstance(node, FlatMapRows | MapBatches) else "one"
+    return "many" if isinstance(node, FlatMapRows | MapBatches | RowProcess) else "one"

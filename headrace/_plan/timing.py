@@ -27,7 +27,11 @@ def planner_settings(plan: Plan, epochs: Epochs) -> PlannerSettings:
             **{uid: node.strategy for uid, node in steps.items()},
         },
         assigned=_assigned(plan, steps),
-        feeds={plan.nodes[number].uid: plan.feeds[number] for number in plan.stage_of},
+        feeds={
+            plan.nodes[number].uid: feeds
+            for number, feeds in plan.feeds.items()
+            if plan.nodes[number].uid not in steps
+        },
     )
 
 

@@ -33,7 +33,8 @@ def host_shard(
     """
     for node in plan.hosted(report.stage):
         mine = [parcel for parcel in parcels if parcel.node == node]
-        _run(plan, node, mine, segment, tick, report, open_state(node))
+        state = open_state(node) if registry.tables(plan.nodes[node]) else None
+        _run(plan, node, mine, segment, tick, report, state)
     yield from segment.parcels()
 
 
@@ -44,12 +45,12 @@ def _run(
     segment: Segment,
     tick: Tick,
     report: TaskReport,
-    state: ShardState,
+    state: ShardState | None,
 ) -> None:
     uid = plan.nodes[node].uid
     operator = registry.keyed(plan.nodes[node], state)
     operator.equip(report.metrics_of(uid), report.task)
-    previous = state.stamp
+    previous = "" if state is None else state.stamp
     for parcel in parcels:
         if parcel.phase == BEFORE:
             operator.merge(decode_rows(parcel.payload), parcel.side)
@@ -60,7 +61,8 @@ def _run(
     _push(segment, report, plan, node, operator.settle(), AFTER)
     outlook = operator.outlook()
     report.outlooks[uid] = (outlook.fires_at, outlook.keys, outlook.due)
-    report.stamps[uid] = (previous, state.commit())
+    if state is not None:
+        report.stamps[uid] = (previous, state.commit())
 
 
 def _push(

@@ -9,7 +9,14 @@ from headrace._runtime.asynchronous import MapAsync
 from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
 from headrace._runtime.process.feeder import ProcessFeeder
 from headrace._runtime.process.operator import ProcessOperator
+from headrace._runtime.process.stateless import RowProcess
 from headrace._runtime.process.stores import process_tables
+from headrace._runtime.repartition import (
+    RepartitionFeeder,
+    RepartitionOperator,
+    repartition_tables,
+)
+from headrace._runtime.splitting import Split
 from headrace._runtime.state import ShardState, TableSpec
 from headrace._runtime.windows.counts.feeder import CountFeeder
 from headrace._runtime.windows.counts.operator import CountOperator, count_tables
@@ -37,20 +44,24 @@ _STATELESS: Mapping[type[nodes.Node], Callable[..., StatelessOperator]] = {
     nodes.MapAsync: MapAsync,
     nodes.MapBatches: rowwise.MapBatches,
     nodes.MapRows: rowwise.MapRows,
+    nodes.RowProcess: RowProcess,
     nodes.Select: rowwise.Select,
+    nodes.Split: Split,
     nodes.Union: rowwise.Union,
 }
 _FEEDERS: Mapping[type[nodes.Node], Callable[..., Feeder]] = {
     nodes.CountAggregate: CountFeeder,
     nodes.KeyedProcess: ProcessFeeder,
+    nodes.Repartition: RepartitionFeeder,
     nodes.SessionAggregate: SessionFeeder,
     nodes.LookBackAggregate: LookBackFeeder,
     nodes.WindowAggregate: WindowFeeder,
     nodes.WindowProcess: RowsFeeder,
 }
-_KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = {
+_KEYED: Mapping[type[nodes.Node], Callable[[Any, Any], KeyedOperator]] = {
     nodes.CountAggregate: CountOperator,
     nodes.KeyedProcess: ProcessOperator,
+    nodes.Repartition: RepartitionOperator,
     nodes.SessionAggregate: SessionOperator,
     nodes.LookBackAggregate: LookBackOperator,
     nodes.WindowAggregate: WindowOperator,
@@ -59,6 +70,7 @@ _KEYED: Mapping[type[nodes.Node], Callable[[Any, ShardState], KeyedOperator]] = 
 _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
     nodes.CountAggregate: count_tables,
     nodes.KeyedProcess: process_tables,
+    nodes.Repartition: repartition_tables,
     nodes.SessionAggregate: session_tables,
     nodes.LookBackAggregate: look_back_tables,
     nodes.WindowAggregate: window_tables,
@@ -76,8 +88,8 @@ def feeder(node: nodes.Node, side: int = 0) -> Feeder:
     return _for_side(_find(_FEEDERS, node), node, side)
 
 
-def keyed(node: nodes.Node, state: ShardState) -> KeyedOperator:
-    """The second half of a keyed step, on the state of one shard."""
+def keyed(node: nodes.Node, state: ShardState | None) -> KeyedOperator:
+    """The second half of a keyed step, on the state of one shard; None if it has no tables."""
     return _find(_KEYED, node)(node, state)
 
 

@@ -62,3 +62,14 @@ class Rows:
     def with_batch(self, batch: pa.RecordBatch) -> Rows:
         """Other columns for the same rows."""
         return Rows(batch, self.timestamps, self.origin)
+
+    def descend(self, batch: pa.RecordBatch, parents: npt.NDArray[np.int64] | None) -> Rows:
+        """Other rows, made of those at these places; of each in turn where no places are said."""
+        if parents is None:
+            return self.with_batch(batch)
+        came = self.origin
+        return Rows(
+            batch,
+            None if self.timestamps is None else self.timestamps[parents],
+            None if came is None else came.at(parents),
+        )

@@ -5,7 +5,8 @@ it makes the timestamp of the row that it came from. A `map_batches` function th
 of rows than it got leaves rows without timestamps, because nobody can tell which belongs to which.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,15 @@ from headrace._graph import nodes
 from headrace._graph.nodes import MAIN
 from headrace._runtime.columns import row_objects
 from headrace._runtime.expressions import evaluate
+from headrace._runtime.failures import Failures, Fitted, Made, call_each
 from headrace._runtime.operator import Outputs, StatelessOperator
 from headrace._runtime.results import Wrong, build_batch, build_column
 from headrace._runtime.rows import Rows
-from headrace._runtime.usercode import calling, place
-from headrace.errors import UserCodeError
+from headrace._runtime.usercode import OURS, calling
+from headrace._runtime.watchdog import IDLE, watching
 
 __all__ = ["FilterBy", "FilterRows", "FlatMapRows", "KeyByFunction", "MapBatches"]
-__all__ += ["MapRows", "Select", "Union", "as_declared", "complaint"]
+__all__ += ["MapRows", "Select", "Union", "as_declared", "built", "descendants", "truths"]
 
 
 class MapRows(StatelessOperator):
@@ -34,9 +36,11 @@ class MapRows(StatelessOperator):
         self._node = node
 
     def process(self, rows: Rows) -> Outputs:
-        results = _call_each(self._node.uid, self._node.function, rows)
-        batch = build_batch(results, self._node.schema, complaint(self._node.uid, rows))
-        yield MAIN, rows.with_batch(batch)
+        failures = Failures(self._node, rows)
+        results = call_each(self._node, self._node.function, rows, failures)
+        made = Made(results, None, partial(built, self._node.schema))
+        yield from descendants(rows, failures.fit({MAIN: made}))
+        yield from failures.outputs()
 
 
 class FlatMapRows(StatelessOperator):
@@ -46,25 +50,25 @@ class FlatMapRows(StatelessOperator):
         self._node = node
 
     def process(self, rows: Rows) -> Outputs:
-        results, parents = self._expand(rows)
-        if not results:
-            return
-        wrong = complaint(self._node.uid, rows, parents)
-        batch = build_batch(results, self._node.schema, wrong)
-        yield MAIN, _descend(rows, parents, batch)
+        failures = Failures(self._node, rows)
+        results, parents = self._expand(rows, failures)
+        made = Made(results, parents, partial(built, self._node.schema))
+        yield from descendants(rows, failures.fit({MAIN: made}))
+        yield from failures.outputs()
 
-    def _expand(self, rows: Rows) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    def _expand(self, rows: Rows, failures: Failures) -> tuple[list[Any], npt.NDArray[np.int64]]:
         results: list[Any] = []
         ends: list[int] = []
         function = self._node.function
-        with calling(self._node.uid, rows, lambda: len(ends)):
-            for row in row_objects(rows.batch):
-                made = function(row)
-                if isinstance(made, str | bytes | dict):
-                    raise TypeError(
-                        f"flat_map needs an iterable of rows, not {made!r}; return [{made!r}]"
-                    )
-                results.extend(made)
+        with watching(self._node.limit_us) as watch:
+            for place, row in enumerate(row_objects(rows.batch)):
+                watch.call = place
+                try:
+                    results.extend(_iterable(function(row)))
+                except BaseException as error:  # noqa: BLE001 - user code may raise anything
+                    watch.call = IDLE
+                    del results[ends[-1] if ends else 0 :]
+                    failures.add(place, error)
                 ends.append(len(results))
         places = np.arange(len(results), dtype=np.int64)
         return results, np.searchsorted(np.array(ends, np.int64), places, side="right")
@@ -77,19 +81,12 @@ class FilterRows(StatelessOperator):
         self._node = node
 
     def process(self, rows: Rows) -> Outputs:
-        results = _call_each(self._node.uid, self._node.function, rows)
-        if not set(map(type, results)) <= {bool, np.bool_}:
-            index, found = next(
-                (i, r) for i, r in enumerate(results) if type(r) not in (bool, np.bool_)
-            )
-            # A predicate without a return statement would drop every row in silence.
-            raise complaint(self._node.uid, rows)(
-                index,
-                f"a filter must return True or False, but it returned {found!r}; use bool(...)",
-            )
-        kept = rows.filter(np.array(results, np.bool_))
+        failures = Failures(self._node, rows)
+        truth = truths(self._node, self._node.function, rows, failures)
+        kept = rows.filter(truth)
         if len(kept):
             yield MAIN, kept
+        yield from failures.outputs()
 
 
 class KeyByFunction(StatelessOperator):
@@ -97,28 +94,56 @@ class KeyByFunction(StatelessOperator):
 
     def __init__(self, node: nodes.KeyByFunction) -> None:
         self._node = node
+        self._key = pa.schema([node.schema.field("key")])
 
     def process(self, rows: Rows) -> Outputs:
-        results = _call_each(self._node.uid, self._node.function, rows)
-        field = self._node.schema.field("key")
-        key = build_column(results, field, complaint(self._node.uid, rows))
-        columns = [key if n == "key" else rows.batch.column(n) for n in self._node.schema.names]
-        yield MAIN, rows.with_batch(pa.RecordBatch.from_arrays(columns, schema=self._node.schema))
+        failures = Failures(self._node, rows)
+        results = call_each(self._node, self._node.function, rows, failures)
+        found = failures.fit({MAIN: Made(results, None, self._build)})[MAIN]
+        kept = rows if found.parents is None else rows.take(found.parents)
+        if len(kept):
+            schema = self._node.schema
+            named = {"key": found.batch.column("key")}
+            columns = [named[n] if n in named else kept.batch.column(n) for n in schema.names]
+            yield MAIN, kept.with_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+        yield from failures.outputs()
+
+    def _build(self, results: Sequence[Any], wrong: Wrong) -> pa.RecordBatch:
+        key = build_column(results, self._key.field("key"), wrong)
+        return pa.RecordBatch.from_arrays([key], schema=self._key)
 
 
 class MapBatches(StatelessOperator):
-    """Calls the function once a batch."""
+    """Calls the function once a batch.
+
+    Where rows may become dead letters it is called again, on halves of a batch on which it fails, until the rows are
+    found that it cannot take.
+    """
 
     def __init__(self, node: nodes.MapBatches) -> None:
         self._node = node
 
     def process(self, rows: Rows) -> Outputs:
-        with calling(self._node.uid, rows):
-            batch = as_declared(self._node.function(rows.batch), self._node.schema)
-        if batch.num_rows == len(rows):
-            yield MAIN, rows.with_batch(batch)
-        elif batch.num_rows:
-            yield MAIN, Rows(batch, None)
+        failures = Failures(self._node, rows)
+        whole = not failures.dead_letter or len(rows) == 1
+        batch = None
+        try:
+            batch = self._call(rows)
+        except BaseException as error:  # noqa: BLE001 - user code may raise anything, SystemExit too
+            if whole or isinstance(error, OURS):
+                failures.add(0 if failures.dead_letter else None, error)
+        if batch is None and not whole:
+            for half in np.array_split(np.arange(len(rows)), 2):
+                yield from self.process(rows.take(half))
+        elif batch is not None and batch.num_rows:
+            same = batch.num_rows == len(rows)
+            yield MAIN, rows.with_batch(batch) if same else Rows(batch, None)
+        yield from failures.outputs()
+
+    def _call(self, rows: Rows) -> pa.RecordBatch:
+        with watching(self._node.limit_us) as watch:
+            watch.call = 0
+            return as_declared(self._node.function(rows.batch), self._node.schema)
 
 
 class Select(StatelessOperator):
@@ -160,33 +185,49 @@ class Union(StatelessOperator):
         yield MAIN, rows.with_batch(pa.RecordBatch.from_arrays(columns, schema=self._node.schema))
 
 
-def _descend(rows: Rows, parents: npt.NDArray[np.int64], batch: pa.RecordBatch) -> Rows:
-    came = rows.origin
-    return Rows(
-        batch,
-        None if rows.timestamps is None else rows.timestamps[parents],
-        None if came is None else came.at(parents),
-    )
+def truths(
+    node: nodes.CodeStep, predicate: Callable[[Any], bool], rows: Rows, failures: Failures
+) -> npt.NDArray[np.bool_]:
+    """What a predicate says of each row; False of those on which it failed."""
+    made = Made(call_each(node, predicate, rows, failures), None, _build_truths)
+    found = failures.fit({MAIN: made})[MAIN]
+    said: npt.NDArray[np.bool_] = found.batch.column(0).to_numpy(zero_copy_only=False)
+    if found.parents is None:
+        return said
+    truth = np.zeros(len(rows), np.bool_)
+    truth[found.parents] = said
+    return truth
 
 
-def _call_each(uid: str, function: Callable[[Any], Any], rows: Rows) -> list[Any]:
-    results: list[Any] = []
-    # extend(map(...)) grows the list call by call, so its length is the index of the row that failed.
-    with calling(uid, rows, lambda: len(results)):
-        results.extend(map(function, row_objects(rows.batch)))
-    return results
+def descendants(rows: Rows, made: Mapping[str, Fitted]) -> Outputs:
+    """What was made of rows, with their timestamps and origins."""
+    for output, found in made.items():
+        if found.batch.num_rows:
+            yield output, rows.descend(found.batch, found.parents)
 
 
-def complaint(uid: str, rows: Rows, parents: npt.NDArray[np.int64] | None = None) -> Wrong:
-    """Names the step and the row, whose place is that of its result unless `parents` says another."""
+def _iterable(made: Any) -> Any:
+    if isinstance(made, str | bytes | dict):
+        raise TypeError(f"flat_map needs an iterable of rows, not {made!r}; return [{made!r}]")
+    return made
 
-    def wrong(index: int, sentence: str) -> UserCodeError:
-        row = index if parents is None else int(parents[index])
-        where = place(rows, row)
-        at = f" (at {where})" if where else ""
-        return UserCodeError(f"The result of step '{uid}' does not fit: {sentence}{at}.")
 
-    return wrong
+def built(schema: pa.Schema, results: Sequence[Any], wrong: Wrong) -> pa.RecordBatch:
+    """Results as columns, the way `Made` wants it."""
+    return build_batch(results, schema, wrong)
+
+
+def _build_truths(results: Sequence[Any], wrong: Wrong) -> pa.RecordBatch:
+    if not set(map(type, results)) <= {bool, np.bool_}:
+        index, found = next(
+            (i, r) for i, r in enumerate(results) if type(r) not in (bool, np.bool_)
+        )
+        # A predicate without a return statement would drop every row in silence.
+        raise wrong(
+            index,
+            f"a condition must return True or False, but it returned {found!r}; use bool(...)",
+        )
+    return pa.RecordBatch.from_arrays([pa.array(np.array(results, np.bool_))], names=["truth"])
 
 
 def as_declared(result: Any, schema: pa.Schema) -> pa.RecordBatch:

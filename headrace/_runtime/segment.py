@@ -23,7 +23,7 @@ from headrace._graph.nodes import (
 )
 from headrace._graph.plan import Plan
 from headrace._runtime import registry
-from headrace._runtime.operator import Feeder, StatelessOperator
+from headrace._runtime.operator import Feeder, StatelessOperator, Surroundings
 from headrace._runtime.reassign import reassign
 from headrace._runtime.report import TaskReport
 from headrace._runtime.rows import Rows
@@ -42,7 +42,7 @@ class Segment:
         self._tick = tick
         self._staging = staging
         self._report = report
-        self._steps: dict[tuple[int, int], StatelessOperator] = {}
+        self._steps: dict[tuple[int, int, int], StatelessOperator] = {}
         self._feeders: dict[tuple[int, int, int], Feeder] = {}
         self._sequence = 0
 
@@ -88,7 +88,7 @@ class Segment:
         elif isinstance(node, AssignTimestamps):
             outputs = reassign(rows, node, self._tick.clock_us, self._report)
         else:
-            outputs = self._step(consumer, side).process(rows)
+            outputs = self._step(consumer, side, phase).process(rows)
         kept = 0
         for output, out in outputs:
             kept += len(out)
@@ -107,10 +107,22 @@ class Segment:
     def _watermark(self, node: int, phase: int) -> int:
         return self._tick.at(self._plan.feeds[node], before=phase == BEFORE)
 
-    def _step(self, node: int, side: int) -> StatelessOperator:
-        if (node, side) not in self._steps:
-            self._steps[node, side] = registry.stateless(self._plan.nodes[node], side)
-        return self._steps[node, side]
+    def _step(self, node: int, side: int, phase: int) -> StatelessOperator:
+        if (node, side, phase) not in self._steps:
+            made = registry.stateless(self._plan.nodes[node], side)
+            if node in self._plan.feeds:
+                made.enter(self._surroundings(node, phase))
+            self._steps[node, side, phase] = made
+        return self._steps[node, side, phase]
+
+    def _surroundings(self, node: int, phase: int) -> Surroundings:
+        report = self._report
+        return Surroundings(
+            self._watermark(node, phase),
+            self._tick.clock_us,
+            report.task,
+            report.metrics_of(self._plan.nodes[node].uid),
+        )
 
     def _feeder(self, node: int, side: int, phase: int) -> Feeder:
         if (node, side, phase) not in self._feeders:
