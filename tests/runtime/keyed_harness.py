@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,12 @@ class KeyedHarness:
             rescale(self.stores, registry.tables(self.node), stores)
             self.stores, self.shards = stores, shards
         self.arrays = [MemoryArrays() for _ in range(self.shards)]
+        self.new_process()
+
+    def new_process(self) -> None:
+        """What a function had besides its state is gone."""
+        if isinstance(self.node, KeyedProcess):
+            self.node = replace(self.node, function=copy.copy(self.node.function))
 
     def run(
         self, epochs: Sequence[OracleEpoch], *, restores: Mapping[int, int] | None = None,
@@ -66,6 +72,7 @@ class KeyedHarness:
                 before = copy.deepcopy(self.stores)
                 self.epoch(epoch)
                 self.stores = before
+                self.new_process()
             for output, rows in self.epoch(epoch).items():
                 outputs[output] += rows
         return outputs

@@ -155,7 +155,10 @@ class ProcessOperator(KeyedOperator):
     def _fire(self) -> None:
         """Timers of both domains, until none is ready."""
         self._stores.load()
+        if not len(self._touched):
+            return
         with calling(self._node.uid, key=lambda: self.context.key):
+            self._instance.open()
             while self._fire_domain(self._event, "event") + self._fire_domain(
                 self._clock, "processing"
             ):
