@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from headrace.environment import Environment
     from headrace.expressions import Expression, coalesce, col, lit, when
     from headrace.functions import AggregateFunction, ProcessWindowFunction
+    from headrace.keyed import KeyedStream
     from headrace.outputs import OutputTag
     from headrace.process_functions import (
         BroadcastProcessFunction,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
         ProcessFunction,
         ReduceFunction,
     )
-    from headrace.stream import KeyedStream, Stream
+    from headrace.stream import Stream
     from headrace.watermarks import WatermarkGenerator, WatermarkStrategy
     from headrace.windowed import WindowedStream
 
@@ -123,12 +124,13 @@ _HOMES = {
     "environment": "Environment",
     "expressions": "Expression coalesce col lit when",
     "functions": "AggregateFunction ProcessWindowFunction",
+    "keyed": "KeyedStream",
     "outputs": "OutputTag",
     "process_functions": (
         "BroadcastProcessFunction CoProcessFunction KeyedBatchFunction KeyedBroadcastProcessFunction"
         " KeyedCoProcessFunction KeyedProcessFunction ProcessFunction ReduceFunction"
     ),
-    "stream": "KeyedStream Stream",
+    "stream": "Stream",
     "watermarks": "WatermarkGenerator WatermarkStrategy",
     "windowed": "WindowedStream",
 }

@@ -14,6 +14,7 @@ from headrace._graph.graph import Graph
 from headrace._graph.nodes import OnError, Port
 from headrace._graph.validate import require_event_time
 from headrace.errors import BuildError, SchemaError
+from headrace.keyed import KeyedStream
 from headrace.outputs import OutputTag
 from headrace.process_functions import (
     BroadcastProcessFunction,
@@ -22,7 +23,7 @@ from headrace.process_functions import (
     KeyedCoProcessFunction,
 )
 from headrace.processed import ProcessResult, add_process, as_function
-from headrace.stream import KeyedStream, Stream
+from headrace.stream import Stream
 
 if TYPE_CHECKING:
     from headrace._graph.nodes import Node

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import os
 import warnings
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace._graph.explain import explain
 from headrace._graph.graph import Graph
-from headrace._graph.nodes import AssignTimestamps, Node, Port, ReadSource, WriteSink
+from headrace._graph.nodes import AssignTimestamps, Node, Port, ReadSource, Repartition, WriteSink
 from headrace._graph.plan import Plan
 from headrace._graph.validate import check_columns, dangling, require_runnable
 from headrace._plan.capabilities import check_supported
 from headrace._plan.depths import measure
 from headrace._plan.settings import RunSettings
-from headrace._plan.stages import compile_plan, reaching_a_sink
+from headrace._plan.stages import compile_plan, reaching_a_sink, with_limit
 from headrace._plan.strategies import check_source_strategy
-from headrace.config import Epochs, Restart
+from headrace.config import Epochs, Restart, to_us
 from headrace.endpoints import Source
 from headrace.errors import BuildError
 from headrace.keys import KEY_GROUPS
@@ -41,7 +42,8 @@ class Environment:
     `shards` is how many parts the state has: the cores at the first start, afterwards what the checkpoint
     says. `epochs` says how the input is cut, `restart` what happens after a failure. `master` is a local
     Spark master and `session` a Spark session of yours; without them Spark is started on this machine with
-    all cores. `verbose` shows what Spark prints instead of keeping it in the checkpoint's `spark.log`.
+    all cores. `call_limit` is how long one call of a user's function may take in steps that do not say it themselves;
+    without it a call may take any time, since nobody but you can tell a slow one from one that hangs. `verbose` shows what Spark prints instead of keeping it in the checkpoint's `spark.log`.
 
     >>> from headrace.connectors.memory import MemorySink, MemorySource
     >>> env = Environment("copy", checkpoint="state/copy")
@@ -60,6 +62,7 @@ class Environment:
         restart: Restart | None = None,
         master: str | None = None,
         session: Any = None,
+        call_limit: timedelta | None = None,
         verbose: bool = False,
     ) -> None:
         self._name = _checked_name(name)
@@ -69,6 +72,7 @@ class Environment:
         self._restart = _instance(restart, Restart, "restart") or Restart.exponential()
         self._master = _checked_master(master, session)
         self._session = session
+        self._limit_us = None if call_limit is None else to_us(call_limit, "call_limit")
         self._verbose = bool(verbose) or bool(os.environ.get("HEADRACE_VERBOSE"))
         self._graph = Graph()
 
@@ -116,7 +120,7 @@ class Environment:
         require_runnable(nodes, self._name)
         check_supported(nodes, "spark")
         wanted = self._shards if shards is None else _checked_shards(shards)
-        return compile_plan(nodes, self._name, wanted or _cores())
+        return compile_plan(with_limit(nodes, self._limit_us), self._name, wanted or _cores())
 
     def settings(self) -> RunSettings:
         """How this job is to be run."""
@@ -177,7 +181,8 @@ def _doubts(graph: Graph) -> list[str]:
 
 
 def _needs_uid(node: Node) -> bool:
-    return node.keyed or isinstance(node, AssignTimestamps | ReadSource | WriteSink)
+    kept = node.keyed and not isinstance(node, Repartition)
+    return kept or isinstance(node, AssignTimestamps | ReadSource | WriteSink)
 
 
 def _listed(nodes: list[Node] | tuple[Node, ...]) -> str:

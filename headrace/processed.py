@@ -75,6 +75,8 @@ class ProcessResult(Stream):
     @property
     def errors(self) -> Stream:
         """Dead letters: rows whose key is null and, with `on_error="dead_letter"`, those on which the code failed."""
+        if isinstance(self._graph.nodes[self._port.node], nodes.RowProcess):
+            return super().errors
         return Stream(self._graph, Port(self._port.node, ERRORS))
 
     def side_output(self, tag: OutputTag) -> Stream:

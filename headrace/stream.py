@@ -2,12 +2,12 @@
 
 A stream is a name for one output of one node; it is immutable and may be used any number of times, each
 use receiving all rows. Mistakes raise `BuildError` on the line of the call. Nothing runs here, with one
-exception that `map_batches` documents. Deliberately absent: windows (`headrace.windowed`).
+exception that `map_batches` documents. Deliberately absent: keys (`headrace.keyed`), windows (`headrace.windowed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, overload
 
@@ -19,37 +19,45 @@ from headrace._graph.changes import CHANGE, carries_changes
 from headrace._graph.graph import Graph, keeps_origins
 from headrace._graph.nodes import ERRORS, OnError, Port
 from headrace._graph.results import probed_schema, result_schema
-from headrace._graph.validate import check_columns, require_event_time, schema_differences
+from headrace._graph.validate import (
+    check_columns,
+    errors_port,
+    schema_differences,
+)
+from headrace._plan.columns import (
+    check_condition,
+    check_keys,
+    named_column,
+    unnamed_column,
+)
 from headrace._plan.strategies import check_assigned_strategy
 from headrace._runtime.expressions import result_type
+from headrace.config import Retry
 from headrace.endpoints import Sink
 from headrace.errors import BuildError, SchemaError
-from headrace.expressions import Column, Expression, col
-from headrace.keys import check_key_type
+from headrace.expressions import Expression
 from headrace.outputs import OutputTag
 from headrace.process_functions import (
-    KeyedBatchFunction,
-    KeyedProcessFunction,
     ProcessFunction,
-    ReduceFunction,
 )
 from headrace.schema import (
     arrow_type,
     as_schema,
     describe_fields,
-    require_field,
     return_type,
 )
 from headrace.watermarks import WatermarkStrategy
-from headrace.windows import Assigner, Count, Session
-from headrace.windows.assigner import check_time
+from headrace.windows import Assigner
 
 if TYPE_CHECKING:
+    from headrace.asynchronous import AsyncResult
     from headrace.connected import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+    from headrace.keyed import KeyedStream
     from headrace.processed import ProcessResult
+    from headrace.routed import SplitStreams
     from headrace.windowed import WindowedStream
 
-__all__ = ["KeyedStream", "SourceStream", "Stream", "TimedStream"]
+__all__ = ["SourceStream", "Stream", "TimedStream"]
 
 
 class Stream:
@@ -72,62 +80,126 @@ class Stream:
         """The uid of the step that these rows come from."""
         return self._graph.nodes[self._port.node].uid
 
+    @property
+    def errors(self) -> Stream:
+        """Dead letters: with `on_error="dead_letter"`, the rows on which the code of this step failed.
+
+        Each has the row as JSON, the cause, the traceback, and the source partition and offset where they are known.
+        """
+        return Stream(self._graph, errors_port(self._graph.nodes, self._port))
+
     def map(
-        self, function: Callable[[Any], Any], *, schema: Any = None, uid: str | None = None
+        self,
+        function: Callable[[Any], Any],
+        *,
+        schema: Any = None,
+        on_error: OnError = "fail",
+        uid: str | None = None,
     ) -> Stream:
         """One row for each row, by a Python function.
 
         The function gets a row with its fields as attributes and returns a dataclass instance, a dict or a
         row. Its columns come from the return annotation or from `schema`; a function annotated with a
-        single value, such as `int`, makes the column `value`. Timestamps stay.
+        single value, such as `int`, makes the column `value`. Timestamps stay. With `on_error="dead_letter"` a row
+        on which the function fails, or whose result does not fit, goes to `errors` and the job goes on.
         """
         check_row_function(function, "map", self.schema)
         declared = result_schema(function, schema, "map")
-        return self._then(nodes.MapRows, declared, uid=uid, function=function)
+        return Stream(self._graph, self._call(nodes.MapRows, declared, function, on_error, uid))
 
     def flat_map(
         self,
         function: Callable[[Any], Iterable[Any]],
         *,
         schema: Any = None,
+        on_error: OnError = "fail",
         uid: str | None = None,
     ) -> Stream:
         """Any number of rows for each row: the function yields them or returns a list.
 
         Columns come from the annotation, `Iterator[X]` or `list[X]`, or from `schema`. New rows have the
-        timestamp of the row that they come from.
+        timestamp of the row that they come from. With `on_error="dead_letter"` a row on which the function fails
+        goes to `errors`, and what it yielded before is undone.
         """
         check_row_function(function, "flat_map", self.schema, may_yield=True)
         declared = result_schema(function, schema, "flat_map", many=True)
-        return self._then(nodes.FlatMapRows, declared, uid=uid, function=function)
+        return Stream(self._graph, self._call(nodes.FlatMapRows, declared, function, on_error, uid))
 
     def filter(
-        self, condition: Callable[[Any], bool] | Expression, *, uid: str | None = None
+        self,
+        condition: Callable[[Any], bool] | Expression,
+        *,
+        on_error: OnError = "fail",
+        uid: str | None = None,
     ) -> Stream:
-        """The rows for which a condition is true: an expression, where null counts as false, or a function."""
-        if isinstance(condition, Expression):
-            kind = result_type(condition, self.schema)
-            _require_bool(kind, repr(condition))
-            return self._then(nodes.FilterBy, self.schema, uid=uid, condition=condition)
-        check_row_function(condition, "filter", self.schema)
-        _require_bool(return_type(condition), describe_callable(condition))
-        return self._then(nodes.FilterRows, self.schema, uid=uid, function=condition)
+        """The rows for which a condition is true: an expression, where null counts as false, or a function.
+
+        With `on_error="dead_letter"` a row on which the function fails goes to `errors`.
+        """
+        check_condition(condition, self.schema, "filter")
+        if not isinstance(condition, Expression):
+            return Stream(
+                self._graph, self._call(nodes.FilterRows, self.schema, condition, on_error, uid)
+            )
+        if on_error != "fail":
+            raise BuildError(
+                "filter takes on_error= only with a function: it is for code that may raise."
+            )
+        return self._then(nodes.FilterBy, self.schema, uid=uid, condition=condition)
 
     def map_batches(
         self,
         function: Callable[[pa.RecordBatch], pa.RecordBatch],
         schema: Any = None,
         *,
+        on_error: OnError = "fail",
         uid: str | None = None,
     ) -> Stream:
         """Other columns by a function on Arrow record batches.
 
         Without `schema` the function is called once, here, with an empty batch, to learn its columns. If
-        it returns as many rows as it got they keep their timestamps, otherwise they have none.
+        it returns as many rows as it got they keep their timestamps, otherwise they have none. With
+        `on_error="dead_letter"` a batch on which it fails is halved and tried again, until the rows are found that it
+        cannot take: these go to `errors`.
         """
         require_callable(function, "map_batches", "a pyarrow.RecordBatch")
         declared = probed_schema(function, self.schema) if schema is None else as_schema(schema)
-        return self._then(nodes.MapBatches, declared, uid=uid, function=function)
+        return Stream(self._graph, self._call(nodes.MapBatches, declared, function, on_error, uid))
+
+    def map_async(
+        self,
+        function: Callable[[Any], Awaitable[Any]],
+        *,
+        ordered: bool = True,
+        capacity: int = 100,
+        timeout: timedelta | None = timedelta(seconds=10),
+        retry: Retry | None = None,
+        on_error: OnError = "fail",
+        on_timeout: OnError | None = None,
+        schema: Any = None,
+        uid: str | None = None,
+    ) -> AsyncResult:
+        """One row for each row, by an `async def` function or an object with an `async def __call__`.
+
+        At most `capacity` calls at a time in each task that runs the step, and none in flight when an epoch ends. An
+        attempt that takes longer than `timeout` is cancelled and fails with a `TimeoutError`. What fails in the
+        end fails the job or, with `on_error="dead_letter"`, goes to `errors`; `on_timeout` can say otherwise for time-outs.
+        After a crash the calls of an epoch are made again. An object may have `open` and `close`, called once a process.
+        """
+        from headrace.asynchronous import AsyncResult, map_async_fields
+
+        declared, fields = map_async_fields(
+            self,
+            function,
+            schema,
+            ordered=ordered,
+            capacity=capacity,
+            timeout=timeout,
+            retry=retry,
+            on_error=on_error,
+            on_timeout=on_timeout,
+        )
+        return AsyncResult(self._graph, self._add(nodes.MapAsync, declared, uid=uid, **fields))
 
     def select(
         self, *columns: str | Expression, uid: str | None = None, **named: str | Expression
@@ -136,8 +208,8 @@ class Stream:
 
         bids.select("auction", hr.col("bidder"), usd=hr.col("price") * 0.908)
         """
-        wanted = [_unnamed_column(column, self.schema) for column in columns]
-        wanted += [_named_column(name, value) for name, value in named.items()]
+        wanted = [unnamed_column(column, self.schema) for column in columns]
+        wanted += [named_column(name, value) for name, value in named.items()]
         if not wanted:
             raise BuildError(
                 f"select needs columns. The fields are {describe_fields(self.schema)}."
@@ -179,18 +251,25 @@ class Stream:
         return TimedStream(self._graph, port)
 
     def key_by(
-        self, *keys: str | Callable[[Any], Any], key_type: Any = None, uid: str | None = None
+        self,
+        *keys: str | Callable[[Any], Any],
+        key_type: Any = None,
+        on_error: OnError = "fail",
+        uid: str | None = None,
     ) -> KeyedStream:
         """Group rows by columns, or by a function of the row whose result becomes the column `key`.
 
         The function's type comes from its return annotation or from `key_type`. A row whose key is null
-        goes to the `errors` output of the step behind, and is counted.
+        goes to the `errors` output of the step behind, and is counted; with `on_error="dead_letter"` one on which
+        the function fails goes to `errors` of what this returns.
         """
         if len(keys) == 1 and not isinstance(keys[0], str):
-            return self._key_by_function(keys[0], key_type, uid)
-        if key_type is not None or uid is not None:
-            raise BuildError("key_by takes key_type= and uid= only with a function.")
-        _check_keys(keys, self.schema)
+            return self._key_by_function(keys[0], key_type, on_error, uid)
+        if key_type is not None or uid is not None or on_error != "fail":
+            raise BuildError("key_by takes key_type=, on_error= and uid= only with a function.")
+        check_keys(keys, self.schema)
+        from headrace.keyed import KeyedStream
+
         return KeyedStream(self._graph, self._port, tuple(str(key) for key in keys))
 
     def process(
@@ -242,13 +321,64 @@ class Stream:
 
         return BroadcastStream(self._graph, self._port)
 
+    def split(
+        self,
+        *,
+        on_error: OnError = "fail",
+        uid: str | None = None,
+        **conditions: Expression | Callable[[Any], bool],
+    ) -> SplitStreams:
+        """Streams by name: each row goes to the first whose condition is true of it, or else to `rest`.
+
+        parts = bids.split(big=hr.col("price") > 1_000, small=lambda row: row.price < 10)
+        parts.big, parts.small, parts.rest
+        """
+        from headrace.routed import SplitStreams, checked_conditions
+
+        checked = checked_conditions(conditions, self.schema)
+        port = self._call(nodes.Split, self.schema, checked, on_error, uid)
+        return SplitStreams(self._graph, port)
+
+    def rebalance(self, *, uid: str | None = None) -> Stream:
+        """The same rows, dealt out evenly to all shards: for dear steps behind few or uneven source partitions.
+
+        The order of rows is lost. It costs a shuffle, and keeps no state.
+        """
+        if carries_changes(self._graph.nodes, self._port):
+            raise BuildError(
+                f"'{self.uid}' withdraws earlier results, and rebalance would tear a withdrawal from what replaces it;"
+                " use partition_custom(...) by the key."
+            )
+        return self._then(nodes.Repartition, self.schema, uid=uid)
+
+    def partition_custom(
+        self,
+        partitioner: Callable[[Any, int], int],
+        key: str | Sequence[str] | Callable[[Any], Any],
+        *,
+        uid: str | None = None,
+    ) -> Stream:
+        """The same rows, each in the shard that `partitioner(key, partitions)` says.
+
+        `key` is a column, several, of which it gets a tuple, or a function of the row; null is None. It returns a number
+        below `partitions`, which is that of key groups, whatever the number of shards: a shard has a range of them.
+
+            bids.partition_custom(lambda region, partitions: REGIONS[region] % partitions, "region")
+        """
+        from headrace.routed import partition_fields
+
+        fields = partition_fields(partitioner, key, self.schema)
+        return self._then(nodes.Repartition, self.schema, uid=uid, **fields)
+
     def window_all(self, window: Assigner) -> WindowedStream:
         """Cut all rows into windows, whatever their key.
 
         Aggregates are computed in two phases: first where rows are read, then all together, so no shard
         carries the whole stream. A process function gets all rows of a window, hence in one shard.
         """
-        return _windowed(self._graph, self._port, (), window, "window_all")
+        from headrace.windowed import cut_into_windows
+
+        return cut_into_windows(self._graph, self._port, (), window, "window_all")
 
     def sink_to(self, sink: Sink, *, uid: str | None = None) -> None:
         """Send the rows out, exactly once. A stream may have several sinks."""
@@ -267,6 +397,21 @@ class Stream:
     ) -> Stream:
         return Stream(self._graph, self._add(kind, schema, uid=uid, **fields))
 
+    def _call(
+        self,
+        kind: type[nodes.CodeStep],
+        schema: pa.Schema,
+        code: Any,
+        on_error: Any,
+        uid: str | None,
+    ) -> Port:
+        """A step that calls code of the user's."""
+        from headrace.processed import check_on_error
+
+        check_on_error(on_error)
+        named = {"conditions" if kind is nodes.Split else "function": code}
+        return self._add(kind, schema, uid=uid, on_error=on_error, **named)
+
     def _add(
         self, kind: type[nodes.Node], schema: pa.Schema, *, uid: str | None, **fields: Any
     ) -> Port:
@@ -282,7 +427,9 @@ class Stream:
                 " lose it; keep it among the columns, or make the window accumulating."
             )
 
-    def _key_by_function(self, function: Any, key_type: Any, uid: str | None) -> KeyedStream:
+    def _key_by_function(
+        self, function: Any, key_type: Any, on_error: Any, uid: str | None
+    ) -> KeyedStream:
         if isinstance(function, Expression):
             raise BuildError(
                 f"key_by takes names of columns or a function, not the expression {function!r}; name it"
@@ -301,9 +448,11 @@ class Stream:
                 " returns, or pass key_type=, for example key_type=int."
             )
         schema = self.schema.append(pa.field("key", kind))
-        _check_keys(("key",), schema)
-        port = self._add(nodes.KeyByFunction, schema, uid=uid, function=function)
-        return KeyedStream(self._graph, port, ("key",))
+        check_keys(("key",), schema)
+        from headrace.keyed import KeyedStream
+
+        keyed = self._call(nodes.KeyByFunction, schema, function, on_error, uid)
+        return KeyedStream(self._graph, keyed, ("key",))
 
     def _require_alike(self, other: Stream) -> None:
         if not isinstance(other, Stream):
@@ -328,176 +477,3 @@ class TimedStream(Stream):
 
 class SourceStream(TimedStream):
     """The rows of a source."""
-
-
-class KeyedStream:
-    """Rows grouped by key: what comes next sees all rows of a key together.
-
-    bids.key_by("auction").window(hr.windows.Tumbling(timedelta(seconds=10)))
-    """
-
-    def __init__(self, graph: Graph, port: Port, keys: tuple[str, ...]) -> None:
-        self._graph = graph
-        self._port = port
-        self._keys = keys
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of a row, those of the key among them."""
-        return self._graph.schema(self._port)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns of the key."""
-        return self._keys
-
-    def process(
-        self,
-        function: Any,
-        *,
-        schema: Any = None,
-        side_outputs: Sequence[OutputTag] = (),
-        ordered: bool = False,
-        on_error: OnError = "fail",
-        limit: timedelta | None = None,
-        uid: str | None = None,
-    ) -> ProcessResult:
-        """What a `KeyedProcessFunction`, with state and timers for each key, makes of the rows.
-
-        Rows of a key come in the order of their arrival or, with `ordered`, in that of their timestamps: they wait until
-        the watermark has passed them, and what comes behind it goes to `late`. A `KeyedBatchFunction` gets all
-        rows of a shard at once, as columns. With `on_error="dead_letter"` a row on which the code fails goes to
-        `errors`, and its state, timers and results are undone. A call that takes longer than `limit` fails.
-        State: what the function declares, and the rows that wait.
-        """
-        from headrace.processed import add_process, as_function
-
-        Stream(self._graph, self._port)._keep_changes(nodes.KeyedProcess, pa.schema([]))  # noqa: SLF001 - of this module
-        kinds = (KeyedProcessFunction, KeyedBatchFunction)
-        made = as_function(function, kinds, "key_by(...).process")
-        if ordered:
-            require_event_time(self._graph.nodes, self._port, "process(ordered=True)")
-        return add_process(
-            self._graph,
-            nodes.KeyedProcess,
-            [self._port],
-            made,
-            schema=schema,
-            side_outputs=side_outputs,
-            on_error=on_error,
-            limit=limit,
-            uid=uid,
-            kind="batch" if isinstance(made, KeyedBatchFunction) else "keyed",
-            keys=(self._keys,),
-            ordered=ordered,
-        )
-
-    @overload
-    def connect(self, other: KeyedStream) -> ConnectedStreams: ...
-    @overload
-    def connect(self, other: BroadcastStream) -> BroadcastConnectedStream: ...
-    def connect(self, other: Any) -> ConnectedStreams | BroadcastConnectedStream:
-        """This stream and another with keys of the same types, or a broadcast one, for one function."""
-        from headrace.connected import connected
-
-        return connected(self, other)
-
-    def reduce(
-        self,
-        function: Callable[[Any, Any], Any] | ReduceFunction,
-        *,
-        forever: bool = False,
-        uid: str | None = None,
-    ) -> ProcessResult:
-        """For each row what all rows of its key so far make together: two rows become one, in order of arrival.
-
-        The function returns a row of the same columns, as a row, a dict or a dataclass. The first row of a key comes out as
-        it is. State: a row for every key that ever came; `forever=True` says that this is meant.
-
-            payments.key_by("card").reduce(lambda a, b: b._replace(amount=a.amount + b.amount), uid="totals")
-        """
-        from headrace.processed import add_reduce
-
-        Stream(self._graph, self._port)._keep_changes(nodes.KeyedProcess, pa.schema([]))  # noqa: SLF001 - of this module
-        return add_reduce(self._graph, self._port, self._keys, function, forever=forever, uid=uid)
-
-    def window(self, window: Assigner) -> WindowedStream:
-        """Cut the rows of every key into windows: one of `hr.windows`, or your own `WindowAssigner`."""
-        return _windowed(self._graph, self._port, self._keys, window, "window")
-
-    def count_window(self, size: int, slide: int | None = None) -> WindowedStream:
-        """Every `size` rows of a key, or with `slide` the last `size` rows after every `slide` rows."""
-        return self.window(Count(size, slide))
-
-
-def _windowed(
-    graph: Graph, port: Port, keys: tuple[str, ...], window: Assigner, verb: str
-) -> WindowedStream:
-    from headrace.windowed import WindowedStream
-
-    if not isinstance(window, Assigner):
-        raise BuildError(
-            f"{verb} takes one of hr.windows, for example windows.Tumbling(size) or"
-            f" windows.Session(gap), not {window!r}."
-        )
-    check_time(window.time)
-    if window.time == "event" and window.needs_event_time:
-        require_event_time(graph.nodes, port, verb)
-    if isinstance(window, Session):
-        _require_gap(window, graph.schema(port))
-    return WindowedStream(graph, port, keys, window)
-
-
-def _require_gap(session: Session, schema: pa.Schema) -> None:
-    gap = session.gap
-    if callable(gap):
-        check_row_function(gap, "Session.dynamic", schema)
-    elif gap is not None:
-        kind = result_type(col(gap) if isinstance(gap, str) else gap, schema)
-        if not pa.types.is_duration(kind):
-            raise SchemaError(
-                f"The gap of a session must be a duration (timedelta), but {gap!r} is {kind}; make one with"
-                " a function: Session.dynamic(lambda row: timedelta(seconds=row.seconds))."
-            )
-
-
-def _require_bool(kind: pa.DataType | None, what: str) -> None:
-    if kind is not None and not pa.types.is_boolean(kind):
-        raise SchemaError(f"filter needs a condition that is true or false, but {what} is {kind}.")
-
-
-def _unnamed_column(column: Any, schema: pa.Schema) -> tuple[str, Expression]:
-    if isinstance(column, Column):
-        column = column.name
-    if isinstance(column, Expression):
-        raise BuildError(f"select needs a name for {column!r}: write select(name={column!r}).")
-    require_field(schema, column, what="select")
-    return column, col(column)
-
-
-def _named_column(name: str, value: Any) -> tuple[str, Expression]:
-    if isinstance(value, str):
-        return name, col(value)
-    if not isinstance(value, Expression):
-        raise BuildError(
-            f"select({name}=...) takes an expression or the name of a column, not {value!r}; a constant"
-            f" is hr.lit({value!r})."
-        )
-    return name, value
-
-
-def _check_keys(keys: Iterable[Any], schema: pa.Schema) -> None:
-    keys = tuple(keys)
-    if not keys:
-        raise BuildError(f"key_by needs columns. The fields are {describe_fields(schema)}.")
-    for key in keys:
-        if callable(key):
-            raise BuildError("key_by takes one function alone, or names of columns.")
-        kind = require_field(schema, key, what="key_by").type
-        if not check_key_type(kind):
-            raise SchemaError(
-                f"key_by: '{key}' is {kind}, which cannot be a key; keys are numbers, strings, bytes,"
-                " booleans, dates, times and decimals."
-            )
-        if keys.count(key) > 1:
-            raise BuildError(f"key_by names '{key}' twice.")

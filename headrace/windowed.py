@@ -20,7 +20,9 @@ from headrace._graph.changes import carries_changes
 from headrace._graph.graph import Graph
 from headrace._graph.nodes import ERRORS, LATE, Accumulation, OnLate, Port, WindowStep
 from headrace._graph.results import result_schema
+from headrace._graph.validate import require_event_time
 from headrace._graph.windows import aggregate_node, check_aggregates, result_fields
+from headrace._plan.columns import require_gap
 from headrace.aggregates import Aggregate, check_retractable, reduce_of
 from headrace.config import to_us
 from headrace.errors import BuildError
@@ -33,9 +35,10 @@ from headrace.state import declared
 from headrace.stream import Stream
 from headrace.triggers import Trigger
 from headrace.triggers.composed import purges
-from headrace.windows import Assigner, Count, LookBack, WindowAssigner
+from headrace.windows import Assigner, Count, LookBack, Session, WindowAssigner
+from headrace.windows.assigner import check_time
 
-__all__ = ["WindowResult", "WindowedStream"]
+__all__ = ["WindowResult", "WindowedStream", "cut_into_windows"]
 
 
 @dataclass(frozen=True)
@@ -319,6 +322,23 @@ class WindowedStream:
             **fields,
         )
         return WindowResult(self._graph, Port(node.id), node.id)
+
+
+def cut_into_windows(
+    graph: Graph, port: Port, keys: tuple[str, ...], window: Assigner, verb: str
+) -> WindowedStream:
+    """The rows of a port with these keys, in windows; `verb` is what the user called."""
+    if not isinstance(window, Assigner):
+        raise BuildError(
+            f"{verb} takes one of hr.windows, for example windows.Tumbling(size) or"
+            f" windows.Session(gap), not {window!r}."
+        )
+    check_time(window.time)
+    if window.time == "event" and window.needs_event_time:
+        require_event_time(graph.nodes, port, verb)
+    if isinstance(window, Session):
+        require_gap(window, graph.schema(port))
+    return WindowedStream(graph, port, keys, window)
 
 
 class WindowResult(Stream):

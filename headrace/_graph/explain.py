@@ -24,10 +24,13 @@ from headrace._graph.nodes import (
     Node,
     Port,
     ReadSource,
+    Repartition,
     Select,
+    Split,
     WindowStep,
     WriteSink,
 )
+from headrace.expressions import Expression
 from headrace.watermarks import WatermarkStrategy
 
 __all__ = ["explain"]
@@ -68,13 +71,21 @@ def _about(node: Node) -> str:
         return repr(node.condition)
     if isinstance(node, WindowStep):
         return _window(node)
+    if isinstance(node, Split):
+        return ", ".join(f"{name} = {_code(condition)}" for name, condition in node.conditions)
     text = _function(node)
     return f"{text} {_by(node)}{_kept(node)}" if isinstance(node, KeyedProcess) else text
 
 
 def _function(node: Node) -> str:
-    function = getattr(node, "function", None)
-    return "" if function is None else str(getattr(function, "__name__", type(function).__name__))
+    function = getattr(node, "partitioner", None) or getattr(node, "function", None)
+    return "" if function is None else _code(function)
+
+
+def _code(code: object) -> str:
+    if isinstance(code, Expression):
+        return repr(code)
+    return str(getattr(code, "__name__", type(code).__name__))
 
 
 def _kept(node: KeyedProcess) -> str:
@@ -127,6 +138,8 @@ def _by(node: Node) -> str:
     if isinstance(node, KeyedProcess):
         return _by_inputs(node)
     keys = getattr(node, "keys", ())
+    if isinstance(node, Repartition) and not keys:
+        return "evenly" if node.function is None else f"by {_code(node.function)}"
     return f"by {', '.join(keys)}" if keys else "of all rows"
 
 

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from headrace._graph.graph import timed_ports
-from headrace._graph.nodes import ERRORS, Node, Port, ReadSource, WriteSink
+from headrace._graph.nodes import ERRORS, MAIN, Node, Port, ReadSource, WriteSink
 from headrace.errors import BuildError, SchemaError
 
 __all__ = [
     "check_columns",
     "dangling",
+    "errors_port",
     "require_event_time",
     "require_runnable",
     "schema_differences",
@@ -39,6 +40,25 @@ def require_event_time(nodes: Sequence[Node], port: Port, what: str) -> None:
             '.with_timestamps("<column>")), or monotonous() if rows come in order; or give the rows a time'
             " with assign_timestamps_and_watermarks(...)."
         )
+
+
+def errors_port(nodes: Sequence[Node], port: Port) -> Port:
+    """The output for rows on which the code of the step of this port failed; refused if it has none."""
+    node = nodes[port.node]
+    if port.output != MAIN:
+        raise BuildError(
+            f"The output '{port.output}' of '{node.uid}' has no errors of its own; take those of the step's result."
+        )
+    if not hasattr(node, "on_error"):
+        raise BuildError(
+            f"The {node.verb} '{node.uid}' has no errors output: it calls no code that could fail on a row."
+        )
+    if node.on_error == "fail":
+        raise BuildError(
+            f"The {node.verb} '{node.uid}' has no errors output: what fails in it fails the job. Write"
+            f' {node.verb}(..., on_error="dead_letter") to have such rows here.'
+        )
+    return Port(node.id, ERRORS)
 
 
 def require_runnable(nodes: Sequence[Node], job: str) -> None:

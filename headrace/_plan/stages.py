@@ -1,14 +1,15 @@
 """From the graph to the plan: drop what reaches no sink, number the stages, wire the ports."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from headrace._graph.graph import upstream
-from headrace._graph.nodes import Node, Port, WriteSink
+from headrace._graph.nodes import CodeStep, Node, Port, Repartition, WriteSink
 from headrace._graph.plan import Plan
 from headrace._plan.depths import measure
 from headrace._plan.signature import digest, signature
 
-__all__ = ["compile_plan", "reaching_a_sink"]
+__all__ = ["compile_plan", "reaching_a_sink", "with_limit"]
 
 
 def compile_plan(nodes: Sequence[Node], job: str, shards: int) -> Plan:
@@ -23,6 +24,18 @@ def compile_plan(nodes: Sequence[Node], job: str, shards: int) -> Plan:
         stage_of=dict(depths.stage_of),
         feeds=dict(depths.feeds),
         digest=digest(signature(kept)),
+    )
+
+
+def with_limit(nodes: Sequence[Node], limit_us: int | None) -> tuple[Node, ...]:
+    """The nodes with a limit for calls of user code where they have none of their own."""
+    if limit_us is None:
+        return tuple(nodes)
+    return tuple(
+        replace(node, limit_us=limit_us)
+        if isinstance(node, CodeStep | Repartition) and node.limit_us is None
+        else node
+        for node in nodes
     )
 
 

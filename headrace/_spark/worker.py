@@ -18,6 +18,7 @@ import pyarrow as pa
 from headrace._commit.faults import Faults
 from headrace._commit.paths import Layout
 from headrace._graph.plan import Plan
+from headrace._runtime.process.lifecycle import close_all, close_on_hangup
 from headrace._runtime.wire import PARCEL_BYTES, Parcel
 from headrace.config import Epochs
 from headrace.endpoints import SinkContext
@@ -103,8 +104,10 @@ def rebuild(spec: JobSpec) -> Job:
     """The job of a spec; unpickled once a process."""
     key = f"{spec.digest}/{spec.fence}"
     job = _jobs.get(key)
+    close_on_hangup()
     if job is None:
         _jobs.clear()
+        close_all()
         plan: Plan = pickle.loads(spec.plan)  # noqa: S301 - from our own driver
         # How many shards there are is the checkpoint's to say.
         job = _jobs[key] = Job(spec, replace(plan, shards=len(spec.shard_ids)))
