@@ -28,15 +28,21 @@ _SKIPPED = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PRECALL"})
 _GUARDS = frozenset({"hasattr", "getattr", "vars", "dir"})
 
 
-def require_callable(function: Any, verb: str, takes: str) -> None:
+def require_callable(function: Any, verb: str, takes: str, *, awaited: bool = False) -> None:
     """Refuse what cannot be called with one argument; `takes` says what that argument is."""
     if not callable(function):
         raise BuildError(
             f"{verb} takes a function of {takes}, not {function!r} ({type(function).__name__})."
         )
-    if inspect.iscoroutinefunction(function):
+    if _is_coroutine(function) and not awaited:
         raise BuildError(
             f"{describe_callable(function)} is a coroutine function; {verb} calls plain functions."
+            " Use map_async, which awaits it."
+        )
+    if awaited and not _is_coroutine(function):
+        raise BuildError(
+            f"{verb} awaits its function, but {describe_callable(function)} is a plain one; write"
+            " `async def`, or use map."
         )
     try:
         signature = inspect.signature(function)
@@ -52,10 +58,10 @@ def require_callable(function: Any, verb: str, takes: str) -> None:
 
 
 def check_row_function(
-    function: Any, verb: str, schema: pa.Schema, *, may_yield: bool = False
+    function: Any, verb: str, schema: pa.Schema, *, may_yield: bool = False, awaited: bool = False
 ) -> None:
     """Refuse a function of a row that cannot be called, or that reads fields the rows do not have."""
-    require_callable(function, verb, "one row")
+    require_callable(function, verb, "one row", awaited=awaited)
     if not may_yield and inspect.isgeneratorfunction(inspect.unwrap(function)):
         raise BuildError(
             f"{describe_callable(function)} yields, so it makes any number of rows of one; {verb}"
@@ -75,6 +81,11 @@ def describe_callable(function: Callable[..., Any]) -> str:
     if name == "<lambda>":
         return "the lambda"
     return f"'{name}'" if name else f"the {type(function).__name__}"
+
+
+def _is_coroutine(function: Any) -> bool:
+    called = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)  # noqa: B004 - the method itself
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 def _check_annotation(function: Any, verb: str, schema: pa.Schema) -> None:

@@ -19,11 +19,14 @@ from headrace._commit.paths import Layout
 from headrace._epochs.offset import Offset
 from headrace._epochs.planner import PlannerSettings, plan
 from headrace._epochs.vectors import next_due_us
+from headrace._graph.nodes import MapAsync
 from headrace._graph.plan import Plan
 from headrace._local.epoch import EpochRun
 from headrace._local.memory import Memory, Stores
 from headrace._plan.timing import planner_settings
 from headrace._runtime import registry
+from headrace._runtime.asynchronous import close_function
+from headrace._runtime.process.lifecycle import close_all
 from headrace._runtime.state import MemoryArrays, ShardState
 from headrace.config import Epochs
 from headrace.endpoints import Enumerator, Publisher, SinkContext
@@ -127,13 +130,17 @@ class LocalJob:
         self._publish()
 
     def close(self) -> None:
-        """Release sources and sinks."""
+        """Release sources, sinks and what coroutine functions have opened."""
         for enumerator in self._enumerators.values():
             enumerator.close()
         for publisher in self._publishers.values():
             publisher.close()
         self._enumerators.clear()
         self._publishers.clear()
+        close_all()
+        for node in self.plan.nodes.values():
+            if isinstance(node, MapAsync):
+                close_function(node.uid)
 
     @property
     def _contexts(self) -> Mapping[str, SinkContext]:
