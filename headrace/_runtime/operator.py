@@ -90,6 +90,8 @@ class Feeder(ABC):
 
     #: What is fed goes to every shard, not to the one that owns the key.
     everywhere: ClassVar[bool] = False
+    #: Rows of a shard stay in the order in which they were fed, also those of different key groups.
+    in_order: ClassVar[bool] = False
 
     @abstractmethod
     def feed(self, rows: Rows, watermark: int) -> Outputs:

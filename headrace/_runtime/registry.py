@@ -7,8 +7,9 @@ from headrace._graph import nodes
 from headrace._runtime import rowwise
 from headrace._runtime.asynchronous import MapAsync
 from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
-from headrace._runtime.process.feeder import ProcessFeeder
+from headrace._runtime.process.batches import BatchOperator
 from headrace._runtime.process.operator import ProcessOperator
+from headrace._runtime.process.spreading import process_feeder
 from headrace._runtime.process.stateless import RowProcess
 from headrace._runtime.process.stores import process_tables
 from headrace._runtime.repartition import (
@@ -51,16 +52,22 @@ _STATELESS: Mapping[type[nodes.Node], Callable[..., StatelessOperator]] = {
 }
 _FEEDERS: Mapping[type[nodes.Node], Callable[..., Feeder]] = {
     nodes.CountAggregate: CountFeeder,
-    nodes.KeyedProcess: ProcessFeeder,
+    nodes.KeyedProcess: process_feeder,
     nodes.Repartition: RepartitionFeeder,
     nodes.SessionAggregate: SessionFeeder,
     nodes.LookBackAggregate: LookBackFeeder,
     nodes.WindowAggregate: WindowFeeder,
     nodes.WindowProcess: RowsFeeder,
 }
+
+
+def _process(node: nodes.KeyedProcess, state: ShardState) -> KeyedOperator:
+    return (BatchOperator if node.kind == "batch" else ProcessOperator)(node, state)
+
+
 _KEYED: Mapping[type[nodes.Node], Callable[[Any, Any], KeyedOperator]] = {
     nodes.CountAggregate: CountOperator,
-    nodes.KeyedProcess: ProcessOperator,
+    nodes.KeyedProcess: _process,
     nodes.Repartition: RepartitionOperator,
     nodes.SessionAggregate: SessionOperator,
     nodes.LookBackAggregate: LookBackOperator,

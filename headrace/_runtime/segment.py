@@ -29,7 +29,7 @@ from headrace._runtime.report import TaskReport
 from headrace._runtime.rows import Rows
 from headrace._runtime.staging import Staging
 from headrace._runtime.tick import Tick
-from headrace._runtime.wire import AFTER, BEFORE, Parcel, encode_rows, split_by_shard
+from headrace._runtime.wire import AFTER, BEFORE, Parcel, encode_rows, pieces, split_by_shard
 
 __all__ = ["Segment"]
 
@@ -71,9 +71,10 @@ class Segment:
     def _pieces(self, feeder: Feeder) -> Iterator[tuple[int, pa.RecordBatch]]:
         for batch in feeder.flush():
             if feeder.everywhere:
-                yield from ((shard, batch) for shard in range(self._plan.shards))
+                for piece in pieces(batch):
+                    yield from ((shard, piece) for shard in range(self._plan.shards))
             else:
-                yield from split_by_shard(batch, self._plan.shards)
+                yield from split_by_shard(batch, self._plan.shards, in_order=feeder.in_order)
 
     def _enter(self, consumer: int, side: int, rows: Rows, phase: int) -> None:
         node = self._plan.nodes[consumer]

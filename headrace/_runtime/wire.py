@@ -26,6 +26,7 @@ __all__ = [
     "Parcel",
     "decode_rows",
     "encode_rows",
+    "pieces",
     "split_by_shard",
 ]
 
@@ -99,13 +100,22 @@ def decode_rows(payload: bytes | memoryview) -> pa.RecordBatch:
         return reader.read_next_batch()
 
 
-def split_by_shard(batch: pa.RecordBatch, shards: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each shard, sorted by key group, in pieces that fit a parcel."""
+def split_by_shard(
+    batch: pa.RecordBatch, shards: int, *, in_order: bool = False
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each shard, sorted by key group unless they are to stay in order, in pieces that fit a parcel."""
     groups = key_groups(batch.column(HASH).to_numpy())
-    order = np.argsort(groups, kind="stable")
+    owners = shards_of(groups, shards)
+    order = np.argsort(owners if in_order else groups, kind="stable")
     batch = batch.take(pa.array(order))
-    bounds = np.searchsorted(shards_of(groups[order], shards), np.arange(shards + 1))
-    step = max(1, int(batch.num_rows * PARCEL_BYTES * 0.9 // max(1, batch.nbytes)))
+    bounds = np.searchsorted(owners[order], np.arange(shards + 1))
     for shard in range(shards):
-        for start in range(bounds[shard], bounds[shard + 1], step):
-            yield shard, batch.slice(start, min(step, bounds[shard + 1] - start))
+        mine = batch.slice(bounds[shard], bounds[shard + 1] - bounds[shard])
+        yield from ((shard, piece) for piece in pieces(mine, of=batch))
+
+
+def pieces(batch: pa.RecordBatch, *, of: pa.RecordBatch | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a batch, a part of another perhaps, in pieces that fit a parcel."""
+    whole = batch if of is None else of
+    step = max(1, int(whole.num_rows * PARCEL_BYTES * 0.9 // max(1, whole.nbytes)))
+    yield from (batch.slice(start, step) for start in range(0, batch.num_rows, step))

@@ -27,6 +27,7 @@ from headrace._runtime.process.calls import Output, Results
 from headrace._runtime.process.context import Context, TimerService, instant
 from headrace._runtime.process.cursor import Journal
 from headrace._runtime.process.instances import instance_of
+from headrace._runtime.process.keyless import Keyless, NoKey
 from headrace._runtime.process.layout import Layout
 from headrace._runtime.process.stores import CLOCK_TIMERS, EVENT_TIMERS, Stores
 from headrace._runtime.process.timers import Timers
@@ -68,6 +69,7 @@ class ProcessOperator(KeyedOperator):
         self._results = Results(node, at)
         timers = TimerService(at, self._event, self._clock, node.uid)
         self.context = Context(at, self._touched, timers, self._results.output, node.uid)
+        self._keyless = Keyless(node, self._stores, self.context, is_first=state.groups.start == 0)
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in node.inputs]
         self._outputs: list[Output] = []
         self._moment = Moment(0, 0, 0, 0)
@@ -114,20 +116,30 @@ class ProcessOperator(KeyedOperator):
     # Rows
 
     def _process_waiting(self) -> None:
+        """Of each input in turn; broadcast rows come before the others."""
         waiting, self._waiting = self._waiting, [[] for _ in self._waiting]
+        if self._node.kind == "broadcast" and waiting[1]:
+            with self._keyless.broadcast(self._results, self._outputs) as no_key:
+                self._process_without_key(join_batches(waiting.pop()), 1, no_key)
         for side, batches in enumerate(waiting):
-            if batches:
-                self._process(join_batches(batches), side)
+            if batches and self._layout.dealt:
+                with self._keyless.dealt() as no_key:
+                    self._process_without_key(join_batches(batches), side, no_key)
+            elif batches:
+                batch = join_batches(batches)
+                self._process(batch, side, self._codes(batch, side).tolist())
 
-    def _process(self, batch: pa.RecordBatch, side: int) -> None:
-        codes = self._codes(batch, side)
+    def _process_without_key(self, batch: pa.RecordBatch, side: int, no_key: NoKey) -> None:
+        self._process(batch, side, [no_key] * batch.num_rows)
+
+    def _process(self, batch: pa.RecordBatch, side: int, codes: list[Any]) -> None:
         rows = batch.select(self._node.input_schemas[side].names)
         stamps = batch.column(TIMESTAMP).to_pylist()
         self._at.domain = None
         for start in range(0, batch.num_rows, _ROWS):
             part = slice(start, start + _ROWS)
             objects = row_objects(rows.slice(start, _ROWS))
-            self._call(self._methods[side], objects, codes[part].tolist(), stamps[part])
+            self._call(self._methods[side], objects, codes[part], stamps[part])
 
     def _codes(self, batch: pa.RecordBatch, side: int) -> Integers:
         named = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -137,11 +149,12 @@ class ProcessOperator(KeyedOperator):
         return codes
 
     def _call(
-        self, method: Any, rows: list[Any], codes: list[int], stamps: list[int | None]
+        self, method: Any, rows: list[Any], codes: list[Any], stamps: list[int | None]
     ) -> None:
         at, context, take_in = self._at, self.context, self._results.take_in
         row = None
-        with calling(self._node.uid, key=lambda: context.key, row=lambda: row):
+        key = None if isinstance(codes[0], NoKey) else lambda: context.key
+        with calling(self._node.uid, key=key, row=lambda: row):
             self._instance.open()
             for code, row, stamp in zip(codes, rows, stamps, strict=True):
                 at.code = code

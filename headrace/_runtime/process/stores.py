@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace._runtime.process.cursor import Cursor, Journal
@@ -14,6 +14,7 @@ from headrace._runtime.process.timers import timer_tables
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.process.values import Values
 from headrace._runtime.process.values import handle_of as value_handle_of
+from headrace._runtime.process.whole import WHOLE, WholeStores, whole_handle, whole_tables
 from headrace._runtime.state import ShardState, TableSpec
 from headrace.errors import EngineError
 from headrace.state import StateSpec
@@ -33,6 +34,7 @@ def process_tables(node: Any) -> tuple[TableSpec, ...]:
     return (
         *(() if values is None else (values,)),
         *(grouped_table(spec, layout.keys) for spec in layout.of_kind(*_GROUPED)),
+        *whole_tables(layout),
         *timer_tables(EVENT_TIMERS, layout.keys),
         *timer_tables(CLOCK_TIMERS, layout.keys),
     )
@@ -44,6 +46,8 @@ def handle_of(spec: StateSpec, uid: str, cursor: Cursor) -> Any:
         return value_handle_of(spec, uid, cursor)
     if spec.kind in _GROUPED:
         return _GROUPED[spec.kind][0](spec, uid, cursor)
+    if spec.kind in WHOLE:
+        return whole_handle(spec, uid)
     raise EngineError(f"no handle for state of the kind {spec.kind!r}")
 
 
@@ -57,15 +61,24 @@ class Stores:
         self._touched = touched
         self._loaded = 0
         self._all: list[Any] = []
+        self._handles = handles
+        self._served: list[tuple[StateSpec, Any]] = []
         if layout.values:
             values = Values(layout, state, touched, journal)
             self._all.append(values)
-            for spec, kept in zip(layout.values, values.kept, strict=True):
-                handles[spec.name].serve(kept)
+            self._served = list(zip(layout.values, values.kept, strict=True))
         for spec in layout.of_kind(*_GROUPED):
             store = _GROUPED[spec.kind][1](spec, state, touched, journal, layout.node.uid)
             self._all.append(store)
-            handles[spec.name].serve(store)
+            self._served.append((spec, store))
+        #: What belongs to no key.
+        self.whole = WholeStores(layout, state, journal, handles)
+        self.lend()
+
+    def lend(self, instead: Callable[[str], Any] | None = None) -> None:
+        """Let the handles of state that belongs to keys have their stores, or something instead of them."""
+        for spec, store in self._served:
+            self._handles[spec.name].serve(store if instead is None else instead(spec.name))
 
     def load(self) -> None:
         """Read what is kept of keys that were touched since the last time."""
@@ -76,5 +89,5 @@ class Stores:
 
     def write(self) -> None:
         """Put what changed into the tables."""
-        for store in self._all:
+        for store in (*self._all, self.whole):
             store.write()

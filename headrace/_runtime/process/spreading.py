@@ -1,0 +1,90 @@
+"""Feeders of rows that no key sends to a shard: broadcast ones go to all, those without keys are dealt out.
+
+Which shard a dealt row goes to follows from its place in its source, so neither a replay nor the number of tasks
+that read changes it. Behind a shuffle, where that is not known, rows are dealt out in turn.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace._graph.nodes import KeyedProcess
+from headrace._runtime.operator import HASH, Feeder, Outputs
+from headrace._runtime.process.feeder import ProcessFeeder
+from headrace._runtime.rows import Rows
+from headrace.keys import KEY_GROUPS
+
+__all__ = ["BroadcastFeeder", "DealtFeeder", "dealt", "process_feeder"]
+
+Numbers = npt.NDArray[np.int64]
+
+_GROUP_BITS = KEY_GROUPS.bit_length() - 1
+_GROUP_SHIFT = np.uint64(64 - _GROUP_BITS)
+
+
+def _reversed_bits() -> npt.NDArray[np.uint64]:
+    texts = [f"{number:0{_GROUP_BITS}b}"[::-1] for number in range(KEY_GROUPS)]
+    return np.array([int(text, 2) for text in texts], np.uint64)
+
+
+#: Numbers in a row lie as far apart as can be, however many of them there are and whatever the number of shards.
+_APART = _reversed_bits()
+
+
+def process_feeder(node: KeyedProcess, side: int) -> Feeder:
+    """The feeder of one input of a process step."""
+    if node.kind == "broadcast" and side == 1:
+        return BroadcastFeeder(node, side)
+    return ProcessFeeder(node, side) if node.keys[side] else DealtFeeder(node, side)
+
+
+class BroadcastFeeder(ProcessFeeder):
+    """Sends every row to every shard. It is counted here, once."""
+
+    everywhere: ClassVar[bool] = True
+
+
+class DealtFeeder(ProcessFeeder):
+    """Deals rows out to the shards; those of one shard stay in the order of their arrival."""
+
+    in_order: ClassVar[bool] = True
+
+    def __init__(self, node: KeyedProcess, side: int) -> None:
+        super().__init__(node, side)
+        # working state
+        self._fed = 0
+        self._hashes: list[npt.NDArray[np.uint64]] = []
+
+    def feed(self, rows: Rows, watermark: int) -> Outputs:
+        """Take rows in; all can be used."""
+        self._hashes.append(dealt(rows, self._fed))
+        self._fed += len(rows)
+        yield from super().feed(rows, watermark)
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """What was fed."""
+        hashes = np.concatenate(self._hashes) if self._hashes else np.empty(0, np.uint64)
+        self._hashes = []
+        start = 0
+        for batch in super().flush():
+            mine = pa.array(hashes[start : start + batch.num_rows])
+            start += batch.num_rows
+            yield batch.set_column(batch.schema.get_field_index(HASH), HASH, mine)
+
+
+def dealt(rows: Rows, first: int) -> npt.NDArray[np.uint64]:
+    """A hash for each row that sends it to some shard; the first of them is row number `first` of its task."""
+    origin = rows.origin
+    numbers: Numbers
+    if origin is None:
+        numbers = np.arange(first, first + len(rows))
+    else:
+        # Partitions begin at different shards, or short ones would all go to the first.
+        numbers = origin.offsets + zlib.crc32(f"{origin.source}/{origin.partition}".encode())
+    return _APART[numbers % KEY_GROUPS] << _GROUP_SHIFT
