@@ -43,6 +43,8 @@ def repartition_tables(_: nodes.Repartition) -> tuple[TableSpec, ...]:
 class RepartitionFeeder(Feeder):
     """Says where each row goes."""
 
+    in_order = True
+
     def __init__(self, node: nodes.Repartition) -> None:
         self._node = node
         own = [pa.field(TIMESTAMP, pa.int64()), pa.field(HASH, pa.uint64())]
