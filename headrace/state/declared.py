@@ -69,7 +69,7 @@ class Keep:
 
 
 #: State of keys that never go: meant so, and no warning is wanted.
-FOREVER = Keep(forever=True)
+FOREVER: Any = Keep(forever=True)
 
 
 def keep(
