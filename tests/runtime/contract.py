@@ -40,8 +40,16 @@ class KeyedContract(ABC):
     def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
         """The right answer, from an oracle."""
 
+    def harness(self, shards: int = 1, **how: Any) -> KeyedHarness:
+        """The step on so many shards."""
+        return KeyedHarness(self.node(), shards, **how)
+
+    def agree(self, harness: KeyedHarness, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+        """It says of these epochs what is right of all that the sample has; `how` is `KeyedHarness.run`'s."""
+        assert_same(harness.run(epochs, **how), self.expected(self.epochs()))
+
     def test_answers_as_its_oracle(self) -> None:
-        assert_same(KeyedHarness(self.node()).run(self.epochs()), self.expected(self.epochs()))
+        self.agree(self.harness(), self.epochs())
 
     def test_sample_has_results_and_late_rows(self) -> None:
         # Otherwise the other tests could pass by saying nothing.
@@ -50,7 +58,7 @@ class KeyedContract(ABC):
         assert bool(expected[LATE]) is self.has_late_rows
 
     def test_an_epoch_without_rows_or_time_says_nothing_and_writes_nothing(self) -> None:
-        harness = KeyedHarness(self.node())
+        harness = self.harness()
         idle = OracleEpoch(NO_WATERMARK, NO_WATERMARK)
         assert not any(harness.run([idle, idle]).values())
         assert harness.stores[0].manifest() is None
@@ -59,37 +67,30 @@ class KeyedContract(ABC):
         epochs = list(self.epochs())
         reached, clock = epochs[1].watermark, epochs[1].clock
         epochs.insert(2, OracleEpoch(reached, reached, clock_before=clock, clock=clock))
-        assert_same(KeyedHarness(self.node()).run(epochs), self.expected(self.epochs()))
+        self.agree(self.harness(), epochs)
 
     @pytest.mark.parametrize("shards", [2, 3])
     def test_the_number_of_shards_does_not_show(self, shards: int) -> None:
-        harness = KeyedHarness(self.node(), shards)
-        assert_same(harness.run(self.epochs()), self.expected(self.epochs()))
+        self.agree(self.harness(shards), self.epochs())
 
     @pytest.mark.parametrize("rows", [1, 3])
     def test_the_size_of_batches_does_not_show(self, rows: int) -> None:
-        harness = KeyedHarness(self.node(), 2, batch_rows=rows)
-        assert_same(harness.run(self.epochs()), self.expected(self.epochs()))
+        self.agree(self.harness(2, batch_rows=rows), self.epochs())
 
     def test_state_is_restored_after_every_epoch(self) -> None:
-        harness = KeyedHarness(self.node(), 2)
         everywhere = dict.fromkeys(range(len(self.epochs())), 2)
-        assert_same(harness.run(self.epochs(), restores=everywhere), self.expected(self.epochs()))
+        self.agree(self.harness(2), self.epochs(), restores=everywhere)
 
     @pytest.mark.parametrize("counts", [(1, 3), (3, 1), (2, 3)])
     def test_state_moves_to_another_number_of_shards(self, counts: tuple[int, int]) -> None:
         for at in range(1, len(self.epochs())):
-            harness = KeyedHarness(self.node(), counts[0])
-            outputs = harness.run(self.epochs(), restores={at: counts[1]})
-            assert_same(outputs, self.expected(self.epochs()))
+            self.agree(self.harness(counts[0]), self.epochs(), restores={at: counts[1]})
 
     def test_an_epoch_that_failed_is_done_again(self) -> None:
-        harness = KeyedHarness(self.node(), 2)
-        every = range(len(self.epochs()))
-        assert_same(harness.run(self.epochs(), crashes=every), self.expected(self.epochs()))
+        self.agree(self.harness(2), self.epochs(), crashes=range(len(self.epochs())))
 
     def test_nothing_is_kept_behind_the_end_of_time(self) -> None:
-        harness = KeyedHarness(self.node())
+        harness = self.harness()
         harness.run(self.epochs())
         assert (kept_rows(harness) > 0) is self.keeps_a_rest
 

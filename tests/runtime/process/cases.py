@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from headrace._graph.nodes import ERRORS, KeyedProcess, Port
+from headrace._graph.nodes import ERRORS, LATE, MAIN, KeyedProcess, Port
 from headrace._graph.states import recorded_states
 from headrace._graph.tags import side_outputs_of
 from headrace._runtime.process.reading import places_of, state_table
@@ -115,7 +115,7 @@ def difference(node: KeyedProcess, epochs: Sequence[OracleEpoch], **how: Any) ->
 
 def answer(oracle: ProcessOracle, epochs: Sequence[OracleEpoch]) -> Outputs:
     """What the oracle says, stamped as the harness does it."""
-    outputs: Outputs = {}
+    outputs: Outputs = {MAIN: [], LATE: [], ERRORS: []}
     for epoch in epochs:
         for phase, said in zip(("before", "after"), oracle.epoch(epoch), strict=True):
             for output, rows in said.items():
