@@ -31,3 +31,15 @@ def test_any_state_and_timers(program: Written, how: Any) -> None:
 def test_each_state(state: str, how: Any, data: Any) -> None:
     program = data.draw(written(states=[state], ordered=False, on_error="fail"))
     compare(program.node(), program.epochs, **how)
+
+
+@RANDOM
+@given(written("co", states=FOREVER, ordered=False, on_error="fail"), disturbances())
+def test_two_inputs(program: Written, how: Any) -> None:
+    compare(program.node(), program.epochs, **how)
+
+
+@RANDOM
+@given(written("broadcast", states=FOREVER, ordered=False, on_error="fail"), disturbances())
+def test_broadcast_rules(program: Written, how: Any) -> None:
+    compare(program.node(), program.epochs, **how)
