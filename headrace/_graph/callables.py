@@ -62,7 +62,8 @@ def check_row_function(
 ) -> None:
     """Refuse a function of a row that cannot be called, or that reads fields the rows do not have."""
     require_callable(function, verb, "one row", awaited=awaited)
-    if not may_yield and inspect.isgeneratorfunction(inspect.unwrap(function)):
+    bare = inspect.unwrap(function)
+    if not may_yield and (inspect.isgeneratorfunction(bare) or inspect.isasyncgenfunction(bare)):
         raise BuildError(
             f"{describe_callable(function)} yields, so it makes any number of rows of one; {verb}"
             " needs one result a row. Use flat_map, or return instead of yield."
@@ -85,7 +86,8 @@ def describe_callable(function: Callable[..., Any]) -> str:
 
 def _is_coroutine(function: Any) -> bool:
     called = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)  # noqa: B004 - the method itself
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+    tests = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(test(each) for test in tests for each in (function, called))
 
 
 def _check_annotation(function: Any, verb: str, schema: pa.Schema) -> None:

@@ -19,13 +19,11 @@ from headrace._commit.paths import Layout
 from headrace._epochs.offset import Offset
 from headrace._epochs.planner import PlannerSettings, plan
 from headrace._epochs.vectors import next_due_us
-from headrace._graph.nodes import MapAsync
 from headrace._graph.plan import Plan
 from headrace._local.epoch import EpochRun
 from headrace._local.memory import Memory, Stores
 from headrace._plan.timing import planner_settings
 from headrace._runtime import registry
-from headrace._runtime.asynchronous import close_function
 from headrace._runtime.process.lifecycle import close_all
 from headrace._runtime.state import MemoryArrays, ShardState
 from headrace.config import Epochs
@@ -130,7 +128,7 @@ class LocalJob:
         self._publish()
 
     def close(self) -> None:
-        """Release sources, sinks and what coroutine functions have opened."""
+        """Release sources and sinks, and close functions."""
         for enumerator in self._enumerators.values():
             enumerator.close()
         for publisher in self._publishers.values():
@@ -138,9 +136,6 @@ class LocalJob:
         self._enumerators.clear()
         self._publishers.clear()
         close_all()
-        for node in self.plan.nodes.values():
-            if isinstance(node, MapAsync):
-                close_function(node.uid)
 
     @property
     def _contexts(self) -> Mapping[str, SinkContext]:

@@ -141,14 +141,15 @@ class Client:
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.opened = self.closed = 0
+        #: "open" and "close", as they are called; a copy of this object works, and shares it.
+        self.log: list[str] = []
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def open(self) -> None:
-        self.opened += 1
+        self.log.append("open")
 
     async def close(self) -> None:
-        self.closed += 1
+        self.log.append("close")
         for _, writer in self._idle:
             writer.close()
             await writer.wait_closed()

@@ -14,7 +14,8 @@ import pytest
 
 from headrace._graph.nodes import ERRORS, MAIN
 from headrace._graph.nodes import MapAsync as Step
-from headrace._runtime.asynchronous import MapAsync, close_function, loop
+from headrace._runtime.asynchronous import MapAsync, loop
+from headrace._runtime.process.lifecycle import close_all
 from headrace._runtime.rows import Origin, Rows
 from headrace.config import Retry
 from headrace.errors import UserCodeError
@@ -32,7 +33,7 @@ SOON = Retry(attempts=3, delay=MILLISECOND)
 def server() -> Iterator[SlowServer]:
     with SlowServer() as running:
         yield running
-    close_function("it")
+    close_all()
 
 
 def rows(*paths: str) -> Rows:
@@ -281,18 +282,31 @@ class TestLoop:
             assert values(outputs(step(client, capacity=2), rows(*["/"] * 6))[MAIN])[5] == 50
         assert server.asked == 18
         assert server.connections == 2
-        assert (client.opened, client.closed) == (1, 0)
-        close_function("it")
-        close_function("it")
-        assert (client.opened, client.closed) == (1, 1)
+        assert client.log == ["open"]
+        close_all()
+        close_all()
+        assert client.log == ["open", "close"]
 
-    def test_another_start_of_the_job_closes_what_the_one_before_had(
-        self, server: SlowServer
-    ) -> None:
-        before, after = Client(server.port), Client(server.port)
-        outputs(step(before), rows("/"))
-        outputs(step(after), rows("/"))
-        assert (before.closed, after.opened, after.closed) == (1, 1, 0)
+    def test_what_was_closed_is_opened_again_when_it_is_needed(self, server: SlowServer) -> None:
+        client = Client(server.port)
+        for _ in range(2):
+            assert values(outputs(step(client), rows("/", "/"))[MAIN]) == [0, 10]
+            close_all()
+        assert client.log == ["open", "close"] * 2
+        assert loop._here().opened == {}
+
+    def test_the_object_of_the_plan_stays_as_it_was(self) -> None:
+        class Session:
+            async def open(self) -> None:
+                self.loop = asyncio.get_running_loop()  # cannot be pickled, as a session cannot
+
+            async def __call__(self, row: Any) -> int:
+                return int(self.loop is asyncio.get_running_loop())
+
+        session = Session()
+        assert values(outputs(step(session), rows(""))[MAIN]) == [1]
+        assert vars(session) == {}
+        close_all()
 
     def test_what_fails_to_open_fails_the_step_and_is_opened_again(
         self, server: SlowServer
@@ -300,7 +314,7 @@ class TestLoop:
         class Refused(Client):
             async def open(self) -> None:
                 await super().open()
-                if self.opened == 1:
+                if len(self.log) == 1:
                     raise Unavailable("no such service")
 
         client = Refused(server.port)
@@ -325,5 +339,6 @@ class TestLoop:
         monkeypatch.setattr(loop, "_inherited", [])
         monkeypatch.setattr(loop.os, "getpid", lambda: -1)
         assert values(outputs(step(which), rows(""))[MAIN]) != here
+        close_all()
         loop._here().end()
         assert loop._inherited == [parent]

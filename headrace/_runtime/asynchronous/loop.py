@@ -1,8 +1,8 @@
 """The event loop of this process, and the functions that are open in it.
 
 A worker keeps both between batches and epochs, because connections belong to the loop that they were made in. The loop
-moves only while `run` has something to run: a task that a user's code leaves behind stands still in between. All
-is closed when the process ends in good order; one that is killed does not come to it, and Spark kills its workers.
+moves only while `run` has something to run: a task that a user's code leaves behind stands still in between.
+`lifecycle` says when functions are closed; the loop is closed behind them when the process ends in good order.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ import os
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from headrace._runtime.usercode import calling
+from headrace._runtime.process import lifecycle
 
-__all__ = ["close_function", "run"]
+__all__ = ["open_function", "run"]
 
 _T = TypeVar("_T")
 
@@ -29,13 +28,26 @@ class _Home:
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        # Reentrant: what runs is opened under the same lock, so that nobody closes it before it has run.
-        self.lock = threading.RLock()
-        self.opened: dict[str, Any] = {}
+        self.opened: dict[int, _Opened] = {}
+        self.busy = False
         # With a factory of ours the runner leaves the current loop of the user's thread alone.
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        #: Two local jobs in two threads take turns.
+        self._turn = threading.Lock()
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        with self._turn:
+            self.busy = True
+            try:
+                return self._run_in_some_thread(work)
+            finally:
+                self.busy = False
+
+    def end(self) -> None:
+        self.run(_cancel_others())
+        self._runner.get_loop().close()
+
+    def _run_in_some_thread(self, work: Coroutine[Any, Any, _T]) -> _T:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -52,25 +64,22 @@ class _Home:
             self._runner.run(_cancel_others())
             raise
 
-    def open(self, uid: str, function: Any) -> None:
-        if self.opened.get(uid) is not function:
-            # Another start of the job brings another copy.
-            self.close(uid)
-            with calling(uid):
-                self.run(_call(function, "open"))
-            self.opened[uid] = function
 
-    def close(self, uid: str) -> None:
-        if uid in self.opened:
-            with calling(uid):
-                self.run(_call(self.opened.pop(uid), "close"))
+class _Opened:
+    """A function as `lifecycle` knows it: `open` and `close` are called, not awaited."""
 
-    def end(self) -> None:
-        with ExitStack() as last_first:
-            last_first.callback(self._runner.get_loop().close)
-            last_first.callback(self.run, _cancel_others())
-            for uid in self.opened:
-                last_first.callback(self.close, uid)
+    def __init__(self, home: _Home, function: Any) -> None:
+        self._home = home
+        self.function = function
+
+    def open(self, _context: None) -> None:
+        self._home.run(_call(self.function, "open"))
+
+    def close(self) -> None:
+        self._home.opened.pop(id(self.function), None)
+        # The process may be told to end in the middle of a batch; then the loop cannot be entered again.
+        if not self._home.busy:
+            self._home.run(_call(self.function, "close"))
 
 
 _home: _Home | None = None
@@ -79,23 +88,18 @@ _home: _Home | None = None
 _inherited: list[_Home] = []
 
 
-def run(uid: str, function: Any, work: Coroutine[Any, Any, _T]) -> _T:
-    """Run to its end what calls the function of a step, which is opened before if it is not yet."""
-    home = _here()
-    with home.lock:
-        try:
-            home.open(uid, function)
-        except BaseException:
-            work.close()
-            raise
-        return home.run(work)
+def open_function(uid: str, function: Any) -> Any:
+    """The object that works in this process for the one in the plan, opened if it is not yet."""
+    home, works = _here(), lifecycle.working(function)
+    held = home.opened.get(id(works)) or _Opened(home, works)
+    lifecycle.opened(held, None, uid)
+    home.opened[id(works)] = held
+    return works
 
 
-def close_function(uid: str) -> None:
-    """Close the function of a step, if it is open."""
-    home = _here()
-    with home.lock:
-        home.close(uid)
+def run(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine to its end."""
+    return _here().run(work)
 
 
 def _here() -> _Home:
@@ -110,6 +114,7 @@ def _here() -> _Home:
 @atexit.register
 def _end() -> None:
     if _home is not None and _home.process == os.getpid():
+        lifecycle.close_all()
         _home.end()
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from headrace._graph import nodes
 from headrace._graph.nodes import MAIN
 from headrace._runtime.asynchronous.calls import Calls
-from headrace._runtime.asynchronous.loop import run
+from headrace._runtime.asynchronous.loop import open_function, run
 from headrace._runtime.columns import row_objects
 from headrace._runtime.failures import Failures, Made
 from headrace._runtime.operator import Outputs, StatelessOperator
@@ -40,14 +40,14 @@ class MapAsync(StatelessOperator):
     def _call(self, rows: Rows) -> Calls:
         node = self._node
         calls = Calls(
-            node.function,
+            open_function(node.uid, node.function),
             row_objects(rows.batch),
             capacity=node.capacity,
             timeout_us=node.limit_us,
             retry=node.retry,
             is_fatal=self._is_fatal,
         )
-        run(node.uid, node.function, calls.run())
+        run(calls.run())
         if calls.fatal is not None:
             with calling(node.uid, rows, calls.fatal):
                 raise calls.failures[calls.fatal]
