@@ -186,9 +186,9 @@ class Maps:
 
     def _read(self) -> None:
         """Read the small maps of all keys that were touched since the last time, and find the large ones."""
-        codes = np.arange(len(self._starts) - 1, len(self._touched))
-        if not len(codes):
+        if len(self._starts) > len(self._touched):
             return
+        codes = np.arange(len(self._starts) - 1, len(self._touched))
         slots, counts = self._rows.members(codes, at_most=SMALL)
         is_large = counts > SMALL
         if is_large.any():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Union, get_args, get_origin
 
 import numpy as np
@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from headrace._runtime.columns import values
 from headrace._runtime.process.cursor import Cursor
-from headrace._runtime.process.shapes import detacher
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.results import build_column
 from headrace._runtime.state import ShardState, Table, TableSpec, ValueSpec
@@ -21,7 +20,7 @@ from headrace.errors import EngineError, UserCodeError
 from headrace.keys import extend_hashes
 from headrace.state import TTL, StateSpec
 
-__all__ = ["MEMBER", "SMALL", "TOUCHED", "Grouped", "Lifetime", "checked", "grouped_table"]
+__all__ = ["MEMBER", "SMALL", "TOUCHED", "Grouped", "Lifetime", "grouped_table", "refusal_of_none"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -144,22 +143,14 @@ class Lifetime:
         return reached < time + self._ttl_us
 
 
-def checked(spec: StateSpec, uid: str, hint: str) -> Callable[[Any], Any]:
-    """A function from what a user gives to the stored form of a value; None only where it is declared."""
-    detach = detacher(spec.type, spec.name, uid, spec.codec)
+def refusal_of_none(spec: StateSpec, uid: str, hint: str) -> str | None:
+    """What to say to None where a value is wanted; None if it is declared that values may be that."""
     if _allows_none(spec.annotation):
-        return detach
-
-    def check(value: Any) -> Any:
-        stored = detach(value)
-        if stored is None:
-            raise UserCodeError(
-                f"The state '{spec.name}' of step '{uid}' does not take None: {hint}, or declare that a"
-                " value may be None (int | None)."
-            )
-        return stored
-
-    return check
+        return None
+    return (
+        f"The state '{spec.name}' of step '{uid}' does not take None: {hint}, or declare that a value may be"
+        " None (int | None)."
+    )
 
 
 def _name_of(spec: StateSpec) -> str:

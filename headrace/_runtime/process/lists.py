@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._runtime.process.cursor import Cursor, Journal
-from headrace._runtime.process.grouped import SMALL, Grouped, Integers, Lifetime, checked
-from headrace._runtime.process.shapes import attacher
+from headrace._runtime.process.grouped import SMALL, Grouped, Integers, Lifetime, refusal_of_none
+from headrace._runtime.process.shapes import attacher, detacher
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState
+from headrace.errors import UserCodeError
 from headrace.state import StateSpec
 
 __all__ = ["ListHandle", "Lists"]
@@ -28,11 +29,12 @@ __all__ = ["ListHandle", "Lists"]
 class ListHandle:
     """What a function sees of a list; it outlives epochs, and each gives it other items."""
 
-    __slots__ = ("_at", "_attach", "_detach", "_life", "_lists")
+    __slots__ = ("_at", "_attach", "_detach", "_life", "_lists", "_no_none")
 
     def __init__(self, spec: StateSpec, uid: str, cursor: Cursor) -> None:
         self._at = cursor
-        self._detach = checked(spec, uid, "leave it out")
+        self._detach = detacher(spec.type, spec.name, uid, spec.codec)
+        self._no_none = refusal_of_none(spec, uid, "leave it out")
         self._attach = attacher(spec.annotation, spec.type, spec.codec)
         self._life = None if spec.ttl is None else Lifetime(spec.ttl, cursor)
         self._lists: Lists
@@ -51,6 +53,8 @@ class ListHandle:
     def add(self, value: Any) -> None:
         """One more item. The others are not read."""
         kept = self._detach(value)
+        if kept is None and self._no_none is not None:
+            raise UserCodeError(self._no_none)
         if self._life is not None:
             kept = (self._life.now(), kept)
         self._lists.add(self._at.code, kept)
@@ -70,6 +74,8 @@ class ListHandle:
 
     def _kept(self, values: Iterable[Any]) -> list[Any]:
         kept = [self._detach(value) for value in values]
+        if self._no_none is not None and None in kept:
+            raise UserCodeError(self._no_none)
         if self._life is None:
             return kept
         now = self._life.now()
@@ -165,9 +171,9 @@ class Lists:
 
     def _read(self) -> None:
         """Read the short lists of all keys that were touched since the last time, and find the long ones."""
-        codes = np.arange(len(self._starts) - 1, len(self._touched))
-        if not len(codes):
+        if len(self._starts) > len(self._touched):
             return
+        codes = np.arange(len(self._starts) - 1, len(self._touched))
         slots, counts = self._rows.members(codes, at_most=SMALL)
         self._long |= dict.fromkeys(codes[counts > SMALL].tolist())
         read = np.where(counts > SMALL, 0, counts)

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.entries import ABSENT, NAN, Maps
-from headrace._runtime.process.grouped import Lifetime, checked
+from headrace._runtime.process.grouped import Lifetime, refusal_of_none
 from headrace._runtime.process.shapes import attacher, detacher
 from headrace.errors import UserCodeError
 from headrace.state import StateSpec
@@ -30,12 +30,23 @@ _PLAIN = {pa.string(): str, pa.large_string(): str, pa.binary(): bytes, pa.bool_
 class MapHandle:
     """What a function sees of a map; it outlives epochs, and each gives it other entries."""
 
-    __slots__ = ("_at", "_attach", "_detach", "_entry", "_life", "_maps", "_plain", "_shown")
+    __slots__ = (
+        "_at",
+        "_attach",
+        "_detach",
+        "_entry",
+        "_life",
+        "_maps",
+        "_no_none",
+        "_plain",
+        "_shown",
+    )
 
     def __init__(self, spec: StateSpec, uid: str, cursor: Cursor) -> None:
         assert spec.key_type is not None
         self._at = cursor
-        self._detach = checked(spec, uid, "remove(key) takes an entry away")
+        self._detach = detacher(spec.type, spec.name, uid, spec.codec)
+        self._no_none = refusal_of_none(spec, uid, "remove(key) takes an entry away")
         self._attach = attacher(spec.annotation, spec.type, spec.codec)
         self._entry = _entry_of(spec, uid)
         self._plain = None if spec.key_codec is not None else _PLAIN.get(spec.key_type)
@@ -49,7 +60,16 @@ class MapHandle:
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The value of an entry, or `default`."""
-        found = self._find(key)
+        # As `_find`, which costs a call: this is what functions do for every row.
+        if type(key) is not self._plain:
+            key = self._entry(key)
+        code = self._at.code
+        entries = self._maps.maps[code]
+        if entries is None:
+            entries = self._maps.open(code)
+        found = entries.get(key, ABSENT)
+        if self._life is not None and found is not ABSENT:
+            found = self._living(code, key, *found)
         if found is ABSENT:
             return default
         return found if self._attach is None else self._attach(found)
@@ -59,6 +79,8 @@ class MapHandle:
         if type(key) is not self._plain:
             key = self._entry(key)
         kept = self._detach(value)
+        if kept is None and self._no_none is not None:
+            raise UserCodeError(self._no_none)
         if self._life is not None:
             kept = (self._life.now(), kept)
         self._maps.put(self._at.code, key, kept)
