@@ -45,7 +45,10 @@ class _Opened:
 
 
 class ProcessFunction(_Opened, ABC):
-    """Any number of results for each row, to any number of outputs; no keys, no state, no timers."""
+    """Any number of results for each row, to any number of outputs; no keys, hence no state of keys and no timers.
+
+    It may have items of its own, `hr.state.OperatorList` and `OperatorUnion`; then its rows are dealt to shards.
+    """
 
     @abstractmethod
     def process_element(self, value: Any, ctx: Any) -> Iterable[Any] | None:
@@ -110,8 +113,8 @@ class KeyedCoProcessFunction(_Opened, ABC):
 class BroadcastProcessFunction(_Opened, ABC):
     """Rows of a stream beside state that another stream, sent to every shard, has made.
 
-    In an epoch the broadcast rows come first. What `process_broadcast_element` yields goes out once, however many
-    shards there are.
+    In an epoch the broadcast rows come first. What `process_broadcast_element` yields, and what it counts, goes out
+    once, however many shards there are.
     """
 
     @abstractmethod

@@ -123,11 +123,24 @@ class Aggregating(Protocol, Generic[T_contra, T_co]):
 
 
 class Broadcast(Map[K, V], Protocol, Generic[K, V]):
-    """A map that is the same for all keys; only `process_broadcast_element` may change it."""
+    """A map that is the same for all keys; only `process_broadcast_element` may change it.
+
+    Every shard has all of it, and changes it by itself: what `process_broadcast_element` does must follow from the
+    row and the state alone, or shards come to differ. Entries are shown in the order of their keys.
+    """
 
 
 class OperatorList(Protocol, Generic[T]):
-    """Items of a step as a whole; with another number of shards they are dealt anew."""
+    """Items of a step without keys, such as a buffer: each shard has a list of its own.
+
+    Rows are dealt evenly to the shards by their place in the source, so it depends on the number of shards which
+    rows a list has seen, and `get` in one shard never shows the items of another. When the number of shards
+    changes, all items are put one behind the other and dealt anew, one to each shard in turn; a crash changes nothing.
+    Make results that do not depend on which shard holds what: a sum over all, a buffer that is sent out.
+
+        class Buffered(hr.ProcessFunction):
+            waiting: hr.state.OperatorList[str]
+    """
 
     def get(self) -> list[T]:
         """The items of this shard."""
@@ -143,4 +156,8 @@ class OperatorList(Protocol, Generic[T]):
 
 
 class OperatorUnion(OperatorList[T], Protocol, Generic[T]):
-    """Items of a step as a whole; after a restore every shard sees all of them."""
+    """As `OperatorList`, but when the number of shards changes every shard gets all items of all shards.
+
+    Each keeps what it needs and drops the rest with `update`; otherwise there are as many copies of an item from
+    then on as there are shards, and the next change joins those too. A crash changes nothing.
+    """

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace._graph.nodes import MAIN, KeyedProcess
 from headrace._runtime import registry
-from headrace._runtime.operator import Moment
+from headrace._runtime.operator import Feeder, Moment
 from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.state.rescale import rescale
@@ -115,7 +115,7 @@ class KeyedHarness:
                 for output, out in feeder.feed(timed_rows(schema, part), watermark):
                     self._say(output, out, outputs, phase)
             for batch in feeder.flush():
-                for shard, piece in self._split(batch, everywhere=feeder.everywhere):
+                for shard, piece in self._split(feeder, batch):
                     fed[shard].append((decode_rows(encode_rows(piece)), side))
         return fed
 
@@ -123,11 +123,11 @@ class KeyedHarness:
         node = self.node
         return node.input_schemas if isinstance(node, KeyedProcess) else (node.input_schema,)
 
-    def _split(self, batch: pa.RecordBatch, *, everywhere: bool) -> Iterator[tuple[int, Any]]:
-        if everywhere:
+    def _split(self, feeder: Feeder, batch: pa.RecordBatch) -> Iterator[tuple[int, Any]]:
+        if feeder.everywhere:
             yield from ((shard, batch) for shard in range(self.shards))
         else:
-            yield from split_by_shard(batch, self.shards)
+            yield from split_by_shard(batch, self.shards, in_order=feeder.in_order)
 
     def _say(self, output: str, rows: Rows, outputs: Outputs, phase: str) -> None:
         check_rows(rows, self.node.output_schema(output))
