@@ -205,7 +205,9 @@ def _numbered(rows: pa.Table) -> pa.Table:
 
 
 def _listed(intro: str, names: Mapping[str, Any]) -> str:
-    return f"{intro}: {', '.join(repr(name) for name in names)}." if names else "None has any."
+    return (
+        f"{intro}: {', '.join(repr(name) for name in sorted(names))}." if names else "None has any."
+    )
 
 
 def _packed(schema: pa.Schema) -> str:

@@ -146,7 +146,7 @@ def test_a_place_survives_json_and_what_is_not_there_is_answered_with_what_is() 
     assert find_place(states, "detector", "seen") == (1, place)
     with pytest.raises(BuildError, match=r"no step 'counts' with declared state.*'detector'"):
         find_place(states, "counts", "seen")
-    with pytest.raises(BuildError, match=r"'detector' has no state 'sum'. It has: 'seen', 'last'"):
+    with pytest.raises(BuildError, match=r"'detector' has no state 'sum'. It has: 'last', 'seen'"):
         find_place(states, "detector", "sum")
     with pytest.raises(BuildError, match="None has any"):
         find_place({}, "detector", "sum")
