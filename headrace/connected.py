@@ -113,8 +113,8 @@ class ConnectedStreams(_Pair):
         """What a `KeyedCoProcessFunction`, or without keys a `CoProcessFunction`, makes of the rows of both.
 
         The watermark is the lesser of the two. Within an epoch nothing is promised about the order between
-        rows of the two, unless `ordered`: then rows of both come in the order of their timestamps. The
-        options are those of `KeyedStream.process`.
+        rows of the two, unless `ordered`: then rows of both come in the order of their timestamps, and
+        `late` has the columns of both. The options are those of `KeyedStream.process`.
         """
         options = {
             "schema": schema, "side_outputs": side_outputs, "on_error": on_error,
@@ -134,6 +134,14 @@ class ConnectedStreams(_Pair):
     def _require_order(self) -> None:
         for port in self._ports:
             require_event_time(self._graph.nodes, port, "process(ordered=True)")
+        first, second = self.schemas
+        for field in first:
+            if field.name in second.names and second.field(field.name).type != field.type:
+                raise SchemaError(
+                    f"process(ordered=True) has one output for late rows of both streams, but '{field.name}' is"
+                    f" {field.type} in the first and {second.field(field.name).type} in the second; rename one"
+                    " with select."
+                )
 
     def __repr__(self) -> str:
         first, second = (_name(self._graph.nodes, port) for port in self._ports)

@@ -373,8 +373,8 @@ class KeyedProcess(ProcessStep):
         return self.inputs[:1] if self.kind == "broadcast" else self.inputs
 
     def output_schema(self, output: str) -> pa.Schema:
-        """Late rows keep the columns that they came with."""
-        return self.input_schemas[0] if output == LATE else super().output_schema(output)
+        """Late rows keep the columns that they came with; of two inputs, those of the other are null."""
+        return _joined(self.input_schemas) if output == LATE else super().output_schema(output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -383,3 +383,11 @@ class WriteSink(Node):
 
     verb = "sink"
     sink: Sink
+
+
+def _joined(schemas: tuple[pa.Schema, ...]) -> pa.Schema:
+    """The columns of all, each once."""
+    if len(schemas) == 1:
+        return schemas[0]
+    columns = {field.name: field.with_nullable(True) for schema in schemas for field in schema}
+    return pa.schema(columns.values())

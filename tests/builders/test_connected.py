@@ -179,6 +179,14 @@ def test_order_needs_keys_and_time_on_both_sides(env, bids, sales, rules):
         bids.connect(rules).key_by("channel", "name").process(Match(), ordered=True)
 
 
+def test_late_rows_of_both_have_the_columns_of_both(bids, sales):
+    both = bids.connect(sales).key_by("auction", "item").process(Match(), ordered=True, uid="m")
+    assert both.late.schema.names == [*bids.schema.names, "item", "at"]
+    renamed = sales.select("item", price="at")
+    with pytest.raises(SchemaError, match=r"'price' is int64 in the first and timestamp.us,"):
+        bids.connect(renamed).key_by("auction", "item").process(Match(), ordered=True)
+
+
 def test_changes_are_refused_on_either_side(bids, sales):
     window = hr.windows.Tumbling(timedelta(seconds=10))
     counts = bids.key_by("auction").window(window).retracting().aggregate(n=hr.count())
