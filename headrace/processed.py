@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pyarrow as pa
 
 from headrace._graph import nodes
+from headrace._graph.batch_steps import check_batch_step
 from headrace._graph.callables import describe_callable
 from headrace._graph.graph import Graph
 from headrace._graph.lint import warn_of_unbounded, warn_of_unbounded_reduce
@@ -117,6 +118,9 @@ def add_process(
     recorded = recorded_states(function) if step is nodes.KeyedProcess else None
     if recorded is not None:
         check_kinds(function, recorded.specs, fields["kind"], fields["keys"])
+        if fields["kind"] == "batch":
+            ordered = bool(fields.get("ordered"))
+            check_batch_step(function, recorded.specs, fields["keys"][0], on_error, ordered=ordered)
         # By name: state lies in tables in this order, and that of lines in a class may change.
         fields["states"] = tuple(sorted(recorded.specs, key=lambda spec: spec.name))
     node = graph.add(

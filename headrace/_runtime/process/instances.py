@@ -12,6 +12,7 @@ from typing import Any
 from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.stores import handle_of
+from headrace._runtime.process.value_columns import ValueColumn
 from headrace.state import StateDescriptor
 
 __all__ = ["Instance", "instance_of"]
@@ -42,7 +43,10 @@ class Instance:
         self.function = copy.copy(node.function)
         self.cursor = Cursor()
         self.handles: dict[str, Any] = {
-            spec.name: handle_of(spec, node.uid, self.cursor) for spec in node.states
+            spec.name: ValueColumn(spec, node.uid)
+            if node.kind == "batch"
+            else handle_of(spec, node.uid, self.cursor)
+            for spec in node.states
         }
         self._declared = [
             name
