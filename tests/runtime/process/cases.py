@@ -201,6 +201,41 @@ def _rules(fails: bool) -> list[Any]:
     return verbs + [("remove", "x"), ("clear",), ("elsewhere",)] + [("fail",)] * fails
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What is random about a step besides its rows, and the programs of those."""
+
+    uses: tuple[str, ...]
+    on_timers: tuple[Any, ...]
+    unit: int
+    ordered: bool
+    on_error: Any
+    programs: Mapping[str, st.SearchStrategy[Any]]
+
+
+@st.composite
+def program_parts(
+    draw: st.DrawFn, states: Sequence[str], *, ordered: bool | None, on_error: str | None
+) -> Parts:
+    """A step with a few of these states; None: either choice."""
+    uses = tuple(draw(st.lists(st.sampled_from(list(states)), min_size=1, max_size=4, unique=True)))
+    failing = draw(st.sampled_from(["fail", "dead_letter"])) if on_error is None else on_error
+    fails = failing == "dead_letter"
+    timers = st.lists(st.sampled_from(_operations(uses, fails=fails, chained=True)), max_size=4)
+    operations = st.sampled_from(_operations(uses, fails=fails, chained=False))
+    return Parts(
+        uses=uses,
+        on_timers=tuple(draw(st.lists(timers, max_size=3))),
+        unit=draw(st.sampled_from(UNITS)),
+        ordered=draw(st.booleans()) if ordered is None else ordered,
+        on_error=failing,
+        programs={
+            "program": st.lists(operations, min_size=1, max_size=6),
+            "rule": st.lists(st.sampled_from(_rules(fails)), min_size=1, max_size=3),
+        },
+    )
+
+
 @st.composite
 def written(
     draw: st.DrawFn,
@@ -209,34 +244,23 @@ def written(
     *,
     ordered: bool | None = None,
     on_error: str | None = None,
-    early: bool = True,
 ) -> Written:
-    """A step with a few of these states, and epochs of rows that tell it what to do."""
-    uses = tuple(draw(st.lists(st.sampled_from(list(states)), min_size=1, max_size=4, unique=True)))
-    unit = draw(st.sampled_from(UNITS))
-    failing = draw(st.sampled_from(["fail", "dead_letter"])) if on_error is None else on_error
-    fails = failing == "dead_letter"
-    timers = st.lists(st.sampled_from(_operations(uses, fails=fails, chained=True)), max_size=4)
-    programs = {
-        "program": st.lists(
-            st.sampled_from(_operations(uses, fails=fails, chained=False)), min_size=1, max_size=6
-        ),
-        "rule": st.lists(st.sampled_from(_rules(fails)), min_size=1, max_size=3),
-    }
+    """A step, and epochs of rows that tell it what to do."""
+    parts = draw(program_parts(states, ordered=ordered, on_error=on_error))
     return Written(
         kind=kind,
-        uses=uses,
-        on_timers=tuple(draw(st.lists(timers, max_size=3))),
-        epochs=tuple(draw(_epochs(kind, programs, unit, early=early))),
-        unit=unit,
-        ordered=draw(st.booleans()) if ordered is None else ordered,
-        on_error=failing,
+        uses=parts.uses,
+        on_timers=parts.on_timers,
+        epochs=tuple(draw(_epochs(kind, parts.programs, parts.unit))),
+        unit=parts.unit,
+        ordered=parts.ordered and kind != "broadcast",
+        on_error=parts.on_error,
     )
 
 
 @st.composite
 def _epochs(
-    draw: st.DrawFn, kind: str, programs: Mapping[str, Any], unit: int, *, early: bool
+    draw: st.DrawFn, kind: str, programs: Mapping[str, Any], unit: int
 ) -> list[OracleEpoch]:
     numbers = iter(range(1, 10_000))
     side = st.integers(0, 0 if kind == "keyed" else 1)
@@ -248,7 +272,7 @@ def _epochs(
         return [
             SidedRow(
                 at * unit,
-                _fields(draw, kind, which, programs, next(numbers)),
+                fields(draw, kind, which, programs, next(numbers)),
                 which,
                 ("source", partition, next(numbers)),
             )
@@ -260,16 +284,15 @@ def _epochs(
     epochs = []
     for mark in [*(mark * unit for mark in marks), END_OF_TIME]:
         later = clock + draw(st.integers(0, 7))
-        ahead = rows(6) if early else []
-        last = mark == END_OF_TIME and draw(st.booleans())
-        epochs.append(OracleEpoch(before, mark, [] if last else rows(10), ahead, clock, later))
+        epochs.append(OracleEpoch(before, mark, rows(10), rows(6), clock, later))
         before, clock = mark, later
     return epochs if draw(st.booleans()) else epochs[:-1]
 
 
-def _fields(
+def fields(
     draw: st.DrawFn, kind: str, side: int, programs: Mapping[str, Any], n: int
 ) -> dict[str, Any]:
+    """A row of an input."""
     if side and kind == "broadcast":
         return {"n": n, "rule": json.dumps(draw(programs["rule"]))}
     key = draw(st.sampled_from(["a", "a", "a", "b", "b", "ä", "dd", None]))

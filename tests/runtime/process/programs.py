@@ -27,6 +27,8 @@ from headrace.state import (
 )
 
 __all__ = [
+    "ASIDE",
+    "ELSEWHERE",
     "INPUT",
     "OTHER",
     "RULES",
