@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 import headrace as hr
@@ -129,6 +130,71 @@ def test_what_is_read_depends_neither_on_shards_nor_on_crashes() -> None:
         found = one.read_state("all", name)
         assert many.read_state("all", name).equals(found), name
         assert found.num_rows > 0
+
+
+class Rules(hr.KeyedBroadcastProcessFunction):
+    rules: hr.state.Broadcast[str, int]
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield {"user": value.user, "shop": len(self.rules), "n": value.n}
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> None:
+        self.rules[f"{value.user}{value.shop}"] = value.n
+
+
+class Dealt(hr.ProcessFunction):
+    items: hr.state.OperatorList[int]
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        self.items.add(value.n)
+        yield {"user": value.user, "shop": value.shop, "n": value.n}
+
+
+class Columns(hr.KeyedBatchFunction):
+    rows: hr.state.Value[int] = hr.state.FOREVER
+
+    def process_batch(self, batch: Any, ctx: Any) -> Any:
+        rows = self.rows.get(ctx.keys, default=0)
+        np.add.at(rows, ctx.slots, 1)
+        self.rows.put(ctx.keys, rows)
+        return batch
+
+
+def rows_of(env: hr.Environment, uid: str) -> hr.Stream:
+    made = [{"user": "ab"[n % 2], "shop": n % 3, "n": n} for n in range(14)]
+    return env.from_source(MemorySource(made, ROW), uid=uid)
+
+
+def test_broadcast_state_is_read_once() -> None:
+    env = hr.Environment("rules", epochs=hr.Epochs(rows=4))
+    rules = rows_of(env, "rules").broadcast()
+    step = rows_of(env, "in").key_by("user").connect(rules)
+    step.process(Rules(), schema=ROW, uid="check").sink_to(MemorySink(), uid="out")
+    result = run_local(env, shards=3)
+    expected = {f"{'ab'[n % 2]}{n % 3}": n for n in range(14)}
+    found = result.read_state("check", "rules").to_pydict()
+    assert dict(zip(found["map_key"], found["value"], strict=True)) == expected
+    assert list(found) == ["map_key", "value"]
+    assert asked(result, "rules", None) == expected
+
+
+def test_items_of_operators_are_those_of_all_shards() -> None:
+    env = hr.Environment("dealt", epochs=hr.Epochs(rows=4))
+    step = rows_of(env, "in").process(Dealt(), schema=ROW, uid="deal")
+    step.sink_to(MemorySink(), uid="out")
+    result = run_local(env, shards=3)
+    found = result.read_state("deal", "items").to_pydict()
+    assert sorted(found["value"]) == list(range(14))
+    assert found["ordinal"] == list(range(14))
+    assert asked(result, "items", None) == found["value"]
+
+
+def test_state_of_columns_is_read_as_that_of_rows() -> None:
+    env = hr.Environment("columns", epochs=hr.Epochs(rows=4))
+    step = rows_of(env, "in").key_by("user").process(Columns(), schema=ROW, uid="count")
+    step.sink_to(MemorySink(), uid="out")
+    found = run_local(env, shards=2).read_state("count", "rows")
+    assert found.to_pydict() == {"user": ["a", "b"], "value": [7, 7]}
 
 
 def test_one_key_is_seen_as_its_function_sees_it() -> None:

@@ -4,10 +4,12 @@ What is read is what lies in the tables of a step, in the types in which it is s
 columns and then
 
     value, reducing, aggregating    value: one row a key; of an aggregation its accumulator
-    map, broadcast                  map_key, value: one row an entry; broadcast state has no key columns
-    list                            ordinal, value: one row an item, from 0
+    map, broadcast                  map_key, value: one row an entry
+    list, operator list and union   ordinal, value: one row an item, from 0
 
-in order of all columns but the last. A name that a key column has already gets a '_' behind it.
+in order of all columns but the last. State that belongs to no key has no key columns; broadcast state is read
+from the first shard, the items of operators from one shard behind the other. A name that a key column has
+already gets a '_' behind it.
 
 A `Place` says where one state lies. It goes into the checkpoint, so that state can be read without the graph.
 """
@@ -15,7 +17,7 @@ A `Place` says where one state lies. It goes into the checkpoint, so that state 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,7 @@ from headrace._graph.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.plain_keys import number_keys
 from headrace._runtime.process.layout import KEYS, THERE, VALUE_KINDS, Layout, column_of
+from headrace._runtime.process.whole import WHOLE
 from headrace._runtime.state import ChunkStore, MemoryArrays, Table, TableSpec, ValueSpec
 from headrace._runtime.state.columns import to_arrow
 from headrace._runtime.state.deltas import keep_groups
@@ -63,6 +66,11 @@ class Place:
         """The place of the table's key column that tells the rows of one key apart."""
         return None if self.kind in VALUE_KINDS else len(self.table.keys) - 1
 
+    @property
+    def has_items(self) -> bool:
+        """Whether rows are told apart by their number."""
+        return self.inner is not None and self.kind not in ("map", "broadcast")
+
     def to_json(self) -> dict[str, Json]:
         """Plain JSON; types as Arrow writes them."""
         return {
@@ -86,8 +94,7 @@ class Place:
 def places_of(node: KeyedProcess) -> dict[str, Place]:
     """By name, where the states of a step lie."""
     tables = {spec.name: spec.ungrouped() for spec in registry.tables(node)}
-    found = {spec.name: _place(Layout(node), spec, tables) for spec in node.states}
-    return {name: place for name, place in found.items() if place is not None}
+    return {spec.name: _place(Layout(node), spec, tables) for spec in node.states}
 
 
 def recorded_places(plan: Plan) -> dict[str, Json]:
@@ -121,32 +128,35 @@ def state_table(place: Place, logs: Sequence[ChunkStore], groups: range = ALL_GR
     if place.kind == "broadcast":
         # Every shard has all of it.
         logs = logs[:1]
-    parts = [part for log in logs for part in _stored(place, log, groups)]
-    schema = _stored_schema(place)
-    rows = pa.Table.from_batches(parts, schema) if parts else schema.empty_table()
-    sortable = [f.name for f in list(schema)[:-1] if check_key_type(f.type)]
-    if sortable:
-        rows = rows.sort_by([(name, "ascending") for name in sortable])
-    return _numbered(rows) if place.kind == "list" else rows
+    shards = [_stored(place, log, groups) for log in logs]
+    if not place.keys:
+        shards = [_sorted(rows) for rows in shards]
+    rows = pa.concat_tables([_stored_schema(place).empty_table(), *shards])
+    if place.keys:
+        rows = _sorted(rows)
+    return _numbered(rows) if place.has_items else rows
 
 
-def _place(layout: Layout, spec: StateSpec, tables: Mapping[str, TableSpec]) -> Place | None:
-    """None for state that is not kept by rows."""
-    keys = 0 if layout.dealt else len(layout.keys)
+def _place(layout: Layout, spec: StateSpec, tables: Mapping[str, TableSpec]) -> Place:
+    keys = 0 if layout.dealt or spec.kind in WHOLE else len(layout.keys)
     if spec.kind in VALUE_KINDS:
         return Place(spec.kind, tables[KEYS], column_of(spec), keys, bit=layout.values.index(spec))
-    table = tables.get(f"{spec.kind}:{spec.name}")
-    if table is None:
-        return None
-    if spec.kind == "broadcast":
-        keys = 0
+    table = tables[f"{spec.kind}:{spec.name}"]
     return Place(spec.kind, table, table.values[0].name, keys)
 
 
-def _stored(place: Place, log: ChunkStore, groups: range) -> Iterator[pa.RecordBatch]:
+def _sorted(rows: pa.Table) -> pa.Table:
+    """In order of all columns but the last, as far as there is one."""
+    names = [field.name for field in list(rows.schema)[:-1] if check_key_type(field.type)]
+    return rows.sort_by([(name, "ascending") for name in names]) if names else rows
+
+
+def _stored(place: Place, log: ChunkStore, groups: range) -> pa.Table:
+    """The rows of one shard."""
+    schema = _stored_schema(place)
     content = log.manifest()
     if content is None:
-        return
+        return schema.empty_table()
     name = place.table.name
     tables = Tables([place.table], MemoryArrays())
     manifest = Manifest.from_bytes(content, "a step")
@@ -155,10 +165,9 @@ def _stored(place: Place, log: ChunkStore, groups: range) -> Iterator[pa.RecordB
             for table, rows in current_rows(log, manifest, entry):
                 if table == name:
                     tables.apply(name, keep_groups(rows, groups))
-    schema = _stored_schema(place)
-    for bucket in tables.buckets(name):
-        columns = _columns(place, tables.get(name, bucket))
-        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+    opened = [tables.get(name, bucket) for bucket in tables.buckets(name)]
+    parts = [pa.RecordBatch.from_arrays(_columns(place, t), schema=schema) for t in opened]
+    return pa.Table.from_batches(parts, schema)
 
 
 def _touch(entry: Entry, groups: range) -> bool:
@@ -181,7 +190,7 @@ def _columns(place: Place, table: Table) -> list[pa.Array]:
 def _stored_schema(place: Place) -> pa.Schema:
     fields = list(place.table.keys)[: place.keys]
     if place.inner is not None:
-        told = "ordinal" if place.kind == "list" else "map_key"
+        told = "ordinal" if place.has_items else "map_key"
         fields.append(pa.field(told, place.table.keys.field(place.inner).type))
     kinds = {value.name: value.type for value in place.table.values}
     fields.append(pa.field("value", kinds[place.column]))
