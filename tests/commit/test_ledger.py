@@ -42,3 +42,17 @@ def test_rows_lost_between_two_steps_are_told() -> None:
 def test_an_unknown_count_is_our_mistake() -> None:
     with pytest.raises(EngineError, match="vanished"):
         Ledger().add({"map": {"vanished": 1}})
+
+
+def test_a_split_row_is_on_one_output() -> None:
+    counts = {"split": {"in": 6, "out": 1, "side:big": 3, "side:small": 2}}
+    assert Ledger().add(counts).problems({"split": "one"}) == []
+    (problem,) = Ledger().add({"split": {"in": 6, "side:big": 3}}).problems({"split": "one"})
+    assert "3 side:big" in problem
+
+
+def test_what_is_moved_comes_out_again() -> None:
+    moved = {"m": {"in": 6, "held": 6, "out": 6}}
+    assert Ledger().add(moved).problems({"m": "moved"}) == []
+    (problem,) = Ledger().add({"m": {"in": 6, "held": 6, "out": 5}}).problems({"m": "moved"})
+    assert problem == "step 'm' sent 6 rows to other shards, and 5 came out"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headrace._runtime.rows import Origin
-from headrace._runtime.usercode import calling, place
+from headrace._runtime.usercode import calling, cause_of, place
 from headrace.errors import InputError, UserCodeError
 
 ORIGIN = Origin("bids", "p1", np.array([40, 41, 42]))
@@ -64,3 +64,35 @@ def test_our_own_errors_and_interrupts_pass_unchanged(error: BaseException) -> N
 def test_failure_without_a_python_frame_still_has_its_sentence() -> None:
     with pytest.raises(UserCodeError, match="ValueError: invalid literal"), calling("parse"):
         list(map(int, ["x"]))
+
+
+def test_key_and_row_are_named_where_no_batch_tells_them() -> None:
+    with (
+        pytest.raises(UserCodeError, match=r"  at key 7\n  row \{'price': 3\}"),
+        calling("parse", key=lambda: 7, row=lambda: {"price": 3}),
+    ):
+        users_function()
+
+
+def test_what_cannot_be_shown_does_not_hide_the_failure() -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    with (
+        pytest.raises(UserCodeError, match=r"KeyError[\s\S]*row that cannot be shown"),
+        calling("parse", row=Silent),
+    ):
+        users_function()
+
+
+def test_a_cause_has_the_words_of_the_error_and_the_users_frames() -> None:
+    try:
+        users_function()
+    except KeyError as error:
+        cause, trace = cause_of(error)
+    assert cause == "KeyError: 'no such auction'"
+    assert trace is not None
+    assert trace.startswith("Traceback")
+    assert trace.endswith(cause)
+    assert cause_of(ValueError("of nobody")) == ("ValueError: of nobody", None)
