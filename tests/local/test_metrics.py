@@ -64,6 +64,29 @@ def test_metrics_depend_neither_on_shards_nor_on_tasks() -> None:
     assert {**one, "last": 0} == {**many, "last": 0}
 
 
+class Passing(hr.ProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        ctx.metrics.counter("rows").inc()
+        ctx.metrics.histogram("n").update(value.n)
+        yield {"user": value.user, "n": value.n}
+
+
+def test_functions_without_keys_count_before_and_behind_a_shuffle() -> None:
+    env = hr.Environment("passing", epochs=hr.Epochs(rows=4))
+    source = MemorySource([{"user": f"user-{n % 7}", "n": n} for n in range(20)], ROW)
+    first = env.from_source(source, uid="in").process(Passing(), schema=ROW, uid="first")
+    step = first.key_by("user").process(Counting(), schema=ROW, uid="counting")
+    step.process(Passing(), schema=ROW, uid="second").sink_to(MemorySink(), uid="out")
+    crashes: list[tuple[int, Any]] = [(1, "task"), (2, "staged"), (3, "durable")]
+    found = run_local(env, shards=2, tasks=2, crashes=crashes).metrics
+    assert {uid: metrics["rows"] for uid, metrics in found.items()} == {
+        "first": 20,
+        "counting": 20,
+        "second": 20,
+    }
+    assert found["first"]["n"] == found["second"]["n"]
+
+
 def test_a_failure_that_is_tried_again_counts_once() -> None:
     failed: list[int] = []
 
