@@ -8,6 +8,7 @@ or, if the state has a TTL, when it was touched and the value.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isnan
 from typing import Any, TypeAlias
 
@@ -65,6 +66,7 @@ class Maps:
         self, spec: StateSpec, state: ShardState, touched: Touched, journal: Journal, uid: str
     ) -> None:
         self._field = pa.field(spec.name, spec.key_type)
+        self._ttl = spec.ttl
         self._touched = touched
         self._journal = journal
         self._rows = Grouped(spec, state, touched, uid)
@@ -152,6 +154,28 @@ class Maps:
         self.maps[code] = {}
         self._cleared[code] = None
 
+    def aged(self, domain: str) -> Iterable[int]:
+        """The codes of the keys of which something that lives by this time was touched in the epoch."""
+        return {code for code, _ in self._changed} if self._lives_by(domain) else ()
+
+    def expire(self, domain: str, codes: list[int], now: int) -> list[int]:
+        """Take away what has expired of these keys; for each, when something will have the next time, or 0.
+
+        It looks at all their entries, as columns, and not only at those that have expired.
+        """
+        if not self._lives_by(domain):
+            return [0] * len(codes)
+        assert self._ttl is not None
+        ttl_us = self._ttl.ttl_us
+        for code in codes:
+            self._forget_expired(code, now - ttl_us)
+        nexts = dict(zip(codes, self._rows.expire(np.array(codes), now).tolist(), strict=True))
+        for code, key in self._changed:
+            if code in nexts and (kept := self._known(code, key)) is not ABSENT:
+                over = kept[0] + ttl_us
+                nexts[code] = min(nexts[code] or over, over)
+        return list(nexts.values())
+
     def write(self) -> None:
         """Put what changed into the table; once, at the end of the epoch."""
         self._rows.remove_all(np.array(list(self._cleared), np.int64))
@@ -167,6 +191,18 @@ class Maps:
             self._rows.remove(*self._places(gone))
         if kept:
             self._rows.write(*self._places(kept), objects)
+
+    def _lives_by(self, domain: str) -> bool:
+        return self._ttl is not None and self._ttl.time == domain
+
+    def _forget_expired(self, code: int, last: int) -> None:
+        """Drop what is known in memory and was touched then or before."""
+        if self.maps[code] is None and code >= len(self._starts) - 1:
+            return
+        entries = self.open(code)
+        expired = [k for k, kept in entries.items() if kept is not ABSENT and kept[0] <= last]
+        for key in expired:
+            entries.pop(key, None)
 
     def _known(self, code: int, key: Any) -> Any:
         entries = self.maps[code]

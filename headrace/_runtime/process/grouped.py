@@ -32,6 +32,7 @@ TOUCHED = "@touched"
 SMALL = 64
 _VALUE = "="
 _NONE = "#none"
+_NEVER = np.iinfo(np.int64).max
 
 
 def grouped_table(spec: StateSpec, keys: pa.Schema) -> TableSpec:
@@ -112,6 +113,21 @@ class Grouped:
         self.table.put(_VALUE, slots, build_column(objects, self._field, self._wrong))
         if self._masked:
             self.table.put(_NONE, slots, np.array([value is None for value in objects]))
+
+    def expire(self, codes: Integers, now: int) -> Integers:
+        """Remove the rows of these keys that have expired; for each, when the next one will have, 0 if there is none."""
+        slots, counts = self.members(codes)
+        following = np.zeros(len(codes), np.int64)
+        if len(slots):
+            assert self._spec.ttl is not None
+            times = self.table.get(TOUCHED, slots) + self._spec.ttl.ttl_us
+            is_over = times <= now
+            self.table.remove(slots[is_over])
+            times[is_over] = _NEVER
+            there = np.flatnonzero(counts)
+            following[there] = np.minimum.reduceat(times, (np.cumsum(counts) - counts)[there])
+            following[following == _NEVER] = 0
+        return following
 
     def _wrong(self, _: int, what: str) -> UserCodeError:
         return UserCodeError(f"The state '{self._spec.name}' of step '{self._uid}': {what}.")

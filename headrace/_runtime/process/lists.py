@@ -96,7 +96,7 @@ class Lists:
     def __init__(
         self, spec: StateSpec, state: ShardState, touched: Touched, journal: Journal, uid: str
     ) -> None:
-        self._expires = spec.ttl is not None
+        self._ttl = spec.ttl
         self._touched = touched
         self._journal = journal
         self._rows = Grouped(spec, state, touched, uid)
@@ -105,8 +105,8 @@ class Lists:
         # The short lists that were read, one behind the other, and where that of each code begins.
         self._starts: list[int] = [0]
         self._stored: list[Any] = []
-        # Long lists by code; None is one that was not read.
-        self._long: dict[int, list[Any] | None] = {}
+        # By code the lists that are not among these; None is a long one that was not read.
+        self._alone: dict[int, list[Any] | None] = {}
         # What `write` has to do: lists that grew, and those that were emptied first.
         self._grown: dict[int, None] = {}
         self._cleared: dict[int, None] = {}
@@ -121,9 +121,7 @@ class Lists:
         if code in self._cleared:
             return added.copy()
         self._read()
-        if code in self._long:
-            return self._read_alone(code) + added
-        return self._stored[self._starts[code] : self._starts[code + 1]] + added
+        return self._stored_of(code) + added
 
     def add(self, code: int, kept: Any) -> None:
         """One more item."""
@@ -144,6 +142,26 @@ class Lists:
         self._grown[code] = None
         self._cleared[code] = None
 
+    def aged(self, domain: str) -> Iterable[int]:
+        """The codes of the keys of which something that lives by this time was touched in the epoch."""
+        return self._grown if self._ttl is not None and self._ttl.time == domain else ()
+
+    def expire(self, domain: str, codes: list[int], now: int) -> list[int]:
+        """Take away what has expired of these keys; for each, when something will have the next time, or 0.
+
+        It looks at all their items, as columns, and not only at those that have expired.
+        """
+        if self._ttl is None or self._ttl.time != domain:
+            return [0] * len(codes)
+        ttl_us = self._ttl.ttl_us
+        for code in codes:
+            self._forget_expired(code, now - ttl_us)
+        nexts = self._rows.expire(np.array(codes), now).tolist()
+        for place, code in enumerate(codes):
+            for time, _ in self._added[code] or ():
+                nexts[place] = min(nexts[place] or time + ttl_us, time + ttl_us)
+        return list(nexts)
+
     def write(self) -> None:
         """Put what changed into the table; once, at the end of the epoch."""
         self._rows.remove_all(np.array(list(self._cleared), np.int64))
@@ -159,7 +177,7 @@ class Lists:
 
     def _next_numbers(self, codes: Integers) -> Integers:
         """The number of the next item of each list."""
-        if not self._expires:
+        if self._ttl is None:
             return self._rows.members(codes, at_most=0)[1]
         slots, counts = self._rows.members(codes)
         following = np.zeros(len(codes), np.int64)
@@ -175,23 +193,35 @@ class Lists:
             return
         codes = np.arange(len(self._starts) - 1, len(self._touched))
         slots, counts = self._rows.members(codes, at_most=SMALL)
-        self._long |= dict.fromkeys(codes[counts > SMALL].tolist())
+        self._alone |= dict.fromkeys(codes[counts > SMALL].tolist())
         read = np.where(counts > SMALL, 0, counts)
         self._starts += (self._starts[-1] + np.cumsum(read)).tolist()
         if len(slots):
             self._stored += self._in_order(slots, np.repeat(codes, read))
 
-    def _read_alone(self, code: int) -> list[Any]:
-        found = self._long[code]
+    def _stored_of(self, code: int) -> list[Any]:
+        """The items that are in the table, of a key whose list was read or found to be long."""
+        if code not in self._alone:
+            return self._stored[self._starts[code] : self._starts[code + 1]]
+        found = self._alone[code]
         if found is None:
             slots, _ = self._rows.members(np.array([code]))
-            found = self._long[code] = self._in_order(slots, np.zeros(len(slots), np.int64))
+            found = self._alone[code] = self._in_order(slots, np.zeros(len(slots), np.int64))
         return found
 
     def _in_order(self, slots: Integers, owners: Integers) -> list[Any]:
         """What is kept for the items in these slots, those of each key by number."""
         numbers = self._rows.names(slots).to_numpy()
         return self._rows.objects(slots[np.lexsort((numbers, owners))])
+
+    def _forget_expired(self, code: int, last: int) -> None:
+        """Drop what is known in memory and was touched then or before."""
+        added = self._added[code]
+        if added:
+            added[:] = [kept for kept in added if kept[0] > last]
+        was_read = code < len(self._starts) - 1 and self._alone.get(code, self) is not None
+        if was_read and code not in self._cleared:
+            self._alone[code] = [kept for kept in self._stored_of(code) if kept[0] > last]
 
     def _undo_replace(self, code: int, added: list[Any] | None, was: bool) -> None:
         self._added[code] = added
