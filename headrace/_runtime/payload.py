@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["as_json"]
+__all__ = ["as_json", "shown"]
 
 
 def as_json(batch: pa.RecordBatch) -> list[str]:
     """One JSON object a row. Instants are ISO 8601, bytes are base64, what JSON lacks is its text."""
-    return [json.dumps(row, default=_shown, ensure_ascii=False) for row in _objects(batch)]
+    return [json.dumps(row, default=shown, ensure_ascii=False) for row in _objects(batch)]
 
 
 def _objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -27,7 +27,8 @@ def _objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
         return list(pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist())
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """What JSON lacks, as text."""
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, bytes):

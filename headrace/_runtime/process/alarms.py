@@ -47,8 +47,10 @@ class Alarms:
         # Ready: a heap, and those in it that were not deleted again.
         self._heap: list[tuple[int, int]] = []
         self._ready: Pairs = set()
-        # For later: what was asked for, in order.
-        self._later: list[tuple[int, int, bool]] = []
+        # For later, in the order in which it was asked for: keys, times, and which of these are to be deleted.
+        self._later_codes: list[int] = []
+        self._later_times: list[int] = []
+        self._deleted: list[int] = []
 
     def move(self, before: int, reached: int) -> None:
         """Time moves: the timers of state that become due are found, and their keys touched."""
@@ -61,9 +63,10 @@ class Alarms:
     def set(self, code: int, time_us: int) -> None:
         """A timer of a key."""
         if time_us > self._reached:
+            self._later_codes.append(code)
+            self._later_times.append(time_us)
             if self._journal is not None:
-                self._journal.append((self._later.__delitem__, len(self._later)))
-            self._later.append((code, time_us, True))
+                self._journal.append((self._unask,))
             return
         pair = (time_us, code)
         if pair in self._cancelled:
@@ -75,9 +78,11 @@ class Alarms:
     def delete(self, code: int, time_us: int) -> None:
         """Take a timer of a key away, if there is one."""
         if time_us > self._reached:
+            self._deleted.append(len(self._later_times))
+            self._later_codes.append(code)
+            self._later_times.append(time_us)
             if self._journal is not None:
-                self._journal.append((self._later.__delitem__, len(self._later)))
-            self._later.append((code, time_us, False))
+                self._journal.append((self._unask,))
             return
         pair = (time_us, code)
         if pair in self._ready:
@@ -102,9 +107,15 @@ class Alarms:
                 call(code, time)
         return fired + self._fire_ready(call, (up_to, len(self._touched)))
 
+    @property
+    def next(self) -> int:
+        """The time of the first one that can fire now; the end of time if there is none."""
+        due = self._times[self._at] if self._at < len(self._times) else END_OF_TIME
+        return min(due, self._heap[0][0]) if self._heap else due
+
     def write(self) -> None:
         """Put what was asked for into state, and drop what time has passed."""
-        if self._later:
+        if self._later_times:
             codes, times, wanted = self._last_wish()
             self._timers.delete(self._touched, codes[~wanted], times[~wanted])
             self._timers.put(self._touched, codes[wanted], times[wanted], self._reached)
@@ -122,9 +133,11 @@ class Alarms:
 
     def _catch_up(self) -> None:
         """What early rows asked for is not for later any more if time has come to it."""
-        asked, self._later = self._later, []
-        for code, time_us, wanted in asked:
-            (self.set if wanted else self.delete)(code, time_us)
+        asked = list(zip(self._later_codes, self._later_times, strict=True))
+        deleted = set(self._deleted)
+        self._later_codes, self._later_times, self._deleted = [], [], []
+        for place, (code, time_us) in enumerate(asked):
+            (self.delete if place in deleted else self.set)(code, time_us)
 
     def _fire_ready(self, call: Callable[[int, int], Any], end: tuple[int, int]) -> int:
         heap, ready, fired = self._heap, self._ready, 0
@@ -135,6 +148,13 @@ class Alarms:
                 fired += 1
                 call(pair[1], pair[0])
         return fired
+
+    def _unask(self) -> None:
+        """Take back what was asked for last."""
+        self._later_codes.pop()
+        self._later_times.pop()
+        if self._deleted and self._deleted[-1] == len(self._later_times):
+            self._deleted.pop()
 
     def _is_due(self, pair: tuple[int, int]) -> bool:
         if self._at >= len(self._times):
@@ -159,11 +179,13 @@ class Alarms:
 
     def _last_wish(self) -> tuple[Integers, Integers, npt.NDArray[np.bool_]]:
         """For each key and time what was asked for last."""
-        codes, times, wanted = zip(*self._later, strict=True)
-        asked = np.array(codes, np.int64), np.array(times, np.int64), np.array(wanted, np.bool_)
-        if asked[2].all():
-            return asked
+        codes = np.array(self._later_codes, np.int64)
+        times = np.array(self._later_times, np.int64)
+        wanted = np.ones(len(codes), np.bool_)
+        if not self._deleted:
+            return codes, times, wanted
+        wanted[self._deleted] = False
         # Backwards, the first of a pair is what was asked for last.
-        order = np.lexsort((-np.arange(len(codes)), asked[1], asked[0]))
-        kept = order[changes(asked[0][order], asked[1][order])]
-        return asked[0][kept], asked[1][kept], asked[2][kept]
+        order = np.lexsort((-np.arange(len(codes)), times, codes))
+        kept = order[changes(codes[order], times[order])]
+        return codes[kept], times[kept], wanted[kept]

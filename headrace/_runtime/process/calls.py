@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import GeneratorType
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from headrace._graph.nodes import MAIN, KeyedProcess
 from headrace._runtime.process.cursor import Cursor
-from headrace._runtime.results import build_batch
+from headrace._runtime.process.shapes import detacher_or_none
+from headrace._runtime.results import build_batch, fields_of
 from headrace._runtime.rows import Rows
 from headrace.errors import UserCodeError
 from headrace.outputs import OutputTag
@@ -30,6 +31,7 @@ class Results:
         self._at = at
         self._sides = dict(node.side_outputs)
         self._made: dict[str, tuple[list[Any], list[int | None]]] = {}
+        self._checks: dict[str, Callable[[Any], None]] = {}
         self.rows, self.stamps = self._begin(MAIN)
 
     def take_in(self, made: Any) -> None:
@@ -62,6 +64,12 @@ class Results:
         for name, (rows, stamps) in self._made.items():
             del rows[mark.get(name, 0) :], stamps[mark.get(name, 0) :]
 
+    def check(self, mark: dict[str, int]) -> None:
+        """Refuse what was made since then and does not fit its output."""
+        for name, (rows, _) in self._made.items():
+            for row in rows[mark.get(name, 0) :]:
+                self._fitting(name)(row)
+
     def take(self) -> list[Output]:
         """All of it, as batches."""
         made, self._made = self._made, {}
@@ -75,6 +83,19 @@ class Results:
                     (name, Rows(batch, None if timeless else np.array(stamps, np.int64)))
                 )
         return outputs
+
+    def _fitting(self, name: str) -> Callable[[Any], None]:
+        """Looks at one row of an output."""
+        if name not in self._checks:
+            schema = self._node.output_schema(name)
+            parts = [detacher_or_none(field, self._wrong) for field in schema]
+
+            def check(row: Any) -> None:
+                for part, value in zip(parts, fields_of(row, schema, 0, self._wrong), strict=True):
+                    part(value)
+
+            self._checks[name] = check
+        return self._checks[name]
 
     def _begin(self, name: str) -> tuple[list[Any], list[int | None]]:
         self._made[name] = ([], [])

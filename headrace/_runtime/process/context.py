@@ -97,7 +97,7 @@ class Context:
 def instant(us: int) -> datetime:
     """Microseconds as users see them; what no datetime can hold is the first or the last there is."""
     try:
-        return _EPOCH + timedelta(microseconds=us)
+        return _EPOCH + timedelta(0, 0, us)
     except OverflowError:
         return _FIRST if us < 0 else _LAST
 
@@ -106,10 +106,10 @@ def micros(when: Any, uid: str) -> int:
     """An instant in microseconds."""
     try:
         since = when - _EPOCH
-        return (since.days * _DAY_SECONDS + since.seconds) * 1_000_000 + int(since.microseconds)
+        us: int = (since.days * _DAY_SECONDS + since.seconds) * 1_000_000 + since.microseconds
     except (TypeError, AttributeError):
-        pass
-    raise UserCodeError(
-        f"The code of step '{uid}' set a timer for {when!r}; a timer takes a datetime with a time zone, for"
-        " example ctx.timestamp + timedelta(minutes=1)."
-    )
+        raise UserCodeError(
+            f"The code of step '{uid}' set a timer for {when!r}; a timer takes a datetime with a time zone, for"
+            " example ctx.timestamp + timedelta(minutes=1)."
+        ) from None
+    return us

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.metrics import Metrics
-from headrace._runtime.process.calls import Output, Results
+from headrace._runtime.process.calls import Results
 from headrace._runtime.process.context import Context
 from headrace._runtime.process.stores import Stores
 from headrace.errors import UserCodeError
@@ -58,9 +58,9 @@ class Keyless:
             yield self._of_dealt
 
     @contextmanager
-    def broadcast(self, results: Results, outputs: list[Output]) -> Iterator[NoKey]:
+    def broadcast(self, results: Results, dead: list[Any]) -> Iterator[NoKey]:
         """Broadcast rows: their state may be written. In other shards than the first nothing comes out."""
-        marks, metrics = (results.mark(), len(outputs)), self._context.metrics
+        marks, metrics = (results.mark(), len(dead)), self._context.metrics
         if not self._is_first:
             self._context.metrics = Metrics(self._uid)
         self._stores.whole.let_write(allowed=True)
@@ -72,7 +72,7 @@ class Keyless:
             self._context.metrics = metrics
         if not self._is_first:
             results.undo(marks[0])
-            del outputs[marks[1] :]
+            del dead[marks[1] :]
 
     @contextmanager
     def _refusing(self, key: NoKey) -> Iterator[None]:

@@ -4,6 +4,8 @@ keys                  by key: one column a value (value, reducing, aggregating),
 map:<name>            by key and map key, see `maps`
 list:<name>           by key and number, see `lists`
 event:<level> ...     timers by key and time, see `timers`
+looks, planned        when to look at what may have expired, see `expiry`
+waiting               rows that wait for their time, see `waiting`
 """
 
 from __future__ import annotations
@@ -15,13 +17,11 @@ from headrace._runtime.plain_keys import plain_keys_schema
 from headrace._runtime.state import TableSpec, ValueSpec
 from headrace.state import StateSpec
 
-__all__ = ["CHECKS", "KEYS", "THERE", "VALUE_KINDS", "Layout", "column_of", "touched_of"]
+__all__ = ["KEYS", "THERE", "VALUE_KINDS", "Layout", "column_of", "touched_of"]
 
 KEYS = "keys"
 #: Which values of a key are there, a bit for each.
 THERE = "#there"
-#: By time domain: when the next look at what may have expired is planned; 0 is never.
-CHECKS = {"event": "#check event", "processing": "#check processing"}
 VALUE_KINDS = ("value", "reducing", "aggregating")
 
 
@@ -44,11 +44,10 @@ class Layout:
         return any(s.ttl is not None and s.ttl.time == domain for s in self.node.states)
 
     def keys_table(self) -> TableSpec | None:
-        """The table of values; None if there are none and nothing expires."""
-        checks = [ValueSpec(CHECKS[d], pa.int64(), 0) for d in CHECKS if self.expires_in(d)]
-        if not self.values and not checks:
+        """The table of values; None if there are none."""
+        if not self.values:
             return None
-        columns = [ValueSpec(THERE, pa.int64(), 0), *checks]
+        columns = [ValueSpec(THERE, pa.int64(), 0)]
         for spec in self.values:
             columns.append(ValueSpec(column_of(spec), spec.type))
             if spec.ttl is not None:

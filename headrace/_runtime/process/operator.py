@@ -17,23 +17,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace._graph.nodes import KeyedProcess
+from headrace._graph.nodes import LATE, KeyedProcess
 from headrace._runtime.columns import row_objects
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.plain_keys import key_columns
 from headrace._runtime.process.alarms import Alarms
+from headrace._runtime.process.caller import Caller
 from headrace._runtime.process.calls import Output, Results
-from headrace._runtime.process.context import Context, TimerService, instant
+from headrace._runtime.process.context import Context, TimerService
 from headrace._runtime.process.cursor import Journal
+from headrace._runtime.process.expiry import Expiry
 from headrace._runtime.process.instances import instance_of
 from headrace._runtime.process.keyless import Keyless, NoKey
 from headrace._runtime.process.layout import Layout
+from headrace._runtime.process.ordered import Ordered
 from headrace._runtime.process.stores import CLOCK_TIMERS, EVENT_TIMERS, Stores
 from headrace._runtime.process.timers import Timers
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState
-from headrace._runtime.usercode import calling
 from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
 from headrace.errors import UserCodeError
 
@@ -69,6 +71,13 @@ class ProcessOperator(KeyedOperator):
         self._results = Results(node, at)
         timers = TimerService(at, self._event, self._clock, node.uid)
         self.context = Context(at, self._touched, timers, self._results.output, node.uid)
+        self._caller = Caller(node, at, self.context, self._results, self._journal)
+        self._expiries = [
+            (domain, Expiry(domain, state, self._touched, self._stores.by_key))
+            for domain in ("event", "processing")
+            if layout.expires_in(domain)
+        ]
+        self._ordered = Ordered(node, state) if node.ordered else None
         self._keyless = Keyless(node, self._stores, self.context, is_first=state.groups.start == 0)
         self._waiting: list[list[pa.RecordBatch]] = [[] for _ in node.inputs]
         self._outputs: list[Output] = []
@@ -91,55 +100,87 @@ class ProcessOperator(KeyedOperator):
         at.watermark, at.clock = moment.before, moment.clock
         self._event.move(moment.before, moment.before)
         self._clock.move(moment.clock_before, moment.clock_before)
-        self._process_waiting()
+        self._take_rows()
         at.watermark = moment.watermark
         self._event.move(moment.before, moment.watermark)
         self._clock.move(moment.clock_before, moment.clock)
+        self._move_expiries(moment)
+        if self._ordered is not None:
+            self._deliver(self._ordered, moment)
+        else:
+            self._look()
         self._fire()
         yield from self._take()
 
     def settle(self) -> Outputs:
         """Rows, then what they set for the past."""
-        self._process_waiting()
+        self._take_rows()
         self._fire()
+        self._look()
         yield from self._take()
+        for domain, expiry in self._expiries:
+            expiry.write(self._now(domain))
         self._stores.write()
         self._event.write()
         self._clock.write()
+        if self._ordered is not None:
+            self._ordered.forget(self._moment.watermark)
 
     def outlook(self) -> Outlook:
         """The next timers."""
         fires_at, keys = self._event_timers.next(self._moment.watermark)
         due, _ = self._clock_timers.next(self._moment.clock)
+        if self._ordered is not None:
+            fires_at, keys = self._ordered.next(self._moment.watermark, fires_at, keys)
         return Outlook(fires_at, keys, due)
 
     # Rows
 
-    def _process_waiting(self) -> None:
-        """Of each input in turn; broadcast rows come before the others."""
+    def _take_rows(self) -> None:
+        """Rows of each input in turn, broadcast ones before the others; they are processed, or begin to wait."""
         waiting, self._waiting = self._waiting, [[] for _ in self._waiting]
         if self._node.kind == "broadcast" and waiting[1]:
-            with self._keyless.broadcast(self._results, self._outputs) as no_key:
+            with self._keyless.broadcast(self._results, self._caller.dead) as no_key:
                 self._process_without_key(join_batches(waiting.pop()), 1, no_key)
         for side, batches in enumerate(waiting):
             if batches and self._layout.dealt:
                 with self._keyless.dealt() as no_key:
                     self._process_without_key(join_batches(batches), side, no_key)
+            elif batches and self._ordered is not None:
+                late = self._ordered.take(join_batches(batches), side, self._at.watermark)
+                self._outputs += [] if late is None else [(LATE, late)]
             elif batches:
                 batch = join_batches(batches)
                 self._process(batch, side, self._codes(batch, side).tolist())
 
     def _process_without_key(self, batch: pa.RecordBatch, side: int, no_key: NoKey) -> None:
-        self._process(batch, side, [no_key] * batch.num_rows)
+        self._process(batch, side, [no_key] * batch.num_rows, keyed=False)
 
-    def _process(self, batch: pa.RecordBatch, side: int, codes: list[Any]) -> None:
-        rows = batch.select(self._node.input_schemas[side].names)
+    def _process(
+        self, batch: pa.RecordBatch, side: int, codes: list[Any], *, keyed: bool = True
+    ) -> None:
         stamps = batch.column(TIMESTAMP).to_pylist()
         self._at.domain = None
+        self._instance.open()
         for start in range(0, batch.num_rows, _ROWS):
-            part = slice(start, start + _ROWS)
-            objects = row_objects(rows.slice(start, _ROWS))
-            self._call(self._methods[side], objects, codes[part], stamps[part])
+            part, piece = slice(start, start + _ROWS), batch.slice(start, _ROWS)
+            objects = self._objects(piece, side)
+            method = self._methods[side]
+            self._caller.rows(method, piece, objects, codes[part], stamps[part], keyed=keyed)
+
+    def _objects(self, batch: pa.RecordBatch, side: int) -> list[Any]:
+        return row_objects(batch.select(self._node.input_schemas[side].names))
+
+    def _deliver(self, ordered: Ordered, moment: Moment) -> None:
+        """Rows that the watermark has passed, in the order of their time, with timers where they belong."""
+        due = ordered.due(moment)
+        if not due:
+            return
+        codes = {side: self._codes(batch, side).tolist() for side, batch in due.items()}
+        self._instance.open()
+        calls = ordered.calls(due, codes, self._objects, self._methods)
+        self._caller.in_order(calls, self._fire_until)
+        self._at.watermark = moment.watermark
 
     def _codes(self, batch: pa.RecordBatch, side: int) -> Integers:
         named = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -148,21 +189,6 @@ class ProcessOperator(KeyedOperator):
         self._stores.load()
         return codes
 
-    def _call(
-        self, method: Any, rows: list[Any], codes: list[Any], stamps: list[int | None]
-    ) -> None:
-        at, context, take_in = self._at, self.context, self._results.take_in
-        row = None
-        key = None if isinstance(codes[0], NoKey) else lambda: context.key
-        with calling(self._node.uid, key=key, row=lambda: row):
-            self._instance.open()
-            for code, row, stamp in zip(codes, rows, stamps, strict=True):
-                at.code = code
-                at.stamp = stamp
-                made = method(row, context)
-                if made is not None:
-                    take_in(made)
-
     # Timers
 
     def _fire(self) -> None:
@@ -170,31 +196,43 @@ class ProcessOperator(KeyedOperator):
         self._stores.load()
         if not len(self._touched):
             return
-        with calling(self._node.uid, key=lambda: self.context.key):
-            self._instance.open()
+        self._instance.open()
+        with self._caller.calling():
             while self._fire_domain(self._event, "event") + self._fire_domain(
                 self._clock, "processing"
             ):
                 pass
 
     def _fire_domain(self, alarms: Alarms, domain: str) -> int:
-        at, context, take_in = self._at, self.context, self._results.take_in
-        on_timer = self._on_timer
+        self._at.domain = domain
+        return alarms.fire(self._caller.timer(self._on_timer, moves=self._ordered is not None))
 
-        def call(code: int, time: int) -> None:
-            at.code = code
-            at.stamp = time
-            made = on_timer(instant(time), context)
-            if made is not None:
-                take_in(made)
+    def _fire_until(self, time: int) -> None:
+        """The timers of event time before this."""
+        if self._event.next < time:
+            self._at.domain = "event"
+            self._event.fire(self._caller.timer(self._on_timer, moves=True), time - 1)
 
-        at.domain = domain
-        return alarms.fire(call)
+    # Expiry
+
+    def _now(self, domain: str) -> int:
+        return self._moment.watermark if domain == "event" else self._moment.clock
+
+    def _move_expiries(self, moment: Moment) -> None:
+        for domain, expiry in self._expiries:
+            before = moment.before if domain == "event" else moment.clock_before
+            expiry.move(before, self._now(domain))
+
+    def _look(self) -> None:
+        self._stores.load()
+        for domain, expiry in self._expiries:
+            expiry.look(self._now(domain))
 
     def _take(self) -> Iterator[Output]:
         yield from self._outputs
         self._outputs = []
         yield from self._results.take()
+        yield from self._caller.take_dead()
 
 
 def _no_timers(_when: Any, context: Any) -> None:

@@ -21,7 +21,7 @@ from headrace.errors import UserCodeError
 from headrace.schema import row_class
 from headrace.state import Codec
 
-__all__ = ["attacher", "detacher", "is_nested"]
+__all__ = ["attacher", "detacher", "detacher_or_none", "exact_type", "is_nested"]
 
 Change = Callable[[Any], Any]
 
@@ -53,6 +53,16 @@ def detacher(kind: pa.DataType, name: str, uid: str, codec: Codec | None = None)
         return detach
     encode = codec.encode
     return lambda value: detach(encode(value))
+
+
+def exact_type(kind: pa.DataType) -> type | None:
+    """The class whose values all fit as they are, if there is one."""
+    return None if kind == pa.date32() else _PLAIN.get(kind)
+
+
+def detacher_or_none(field: pa.Field, wrong: Wrong) -> Change:
+    """The same for a field of a result, which may be null."""
+    return _or_none(_detacher(field.type, field.name, wrong))
 
 
 def attacher(annotation: Any, kind: pa.DataType, codec: Codec | None = None) -> Change | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace._runtime.process.cursor import Cursor, Journal
+from headrace._runtime.process.expiry import expiry_tables
 from headrace._runtime.process.grouped import grouped_table
 from headrace._runtime.process.layout import VALUE_KINDS, Layout
 from headrace._runtime.process.lists import ListHandle, Lists
@@ -14,6 +15,7 @@ from headrace._runtime.process.timers import timer_tables
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.process.values import Values
 from headrace._runtime.process.values import handle_of as value_handle_of
+from headrace._runtime.process.waiting import waiting_tables
 from headrace._runtime.process.whole import WHOLE, WholeStores, whole_handle, whole_tables
 from headrace._runtime.state import ShardState, TableSpec
 from headrace.errors import EngineError
@@ -35,6 +37,8 @@ def process_tables(node: Any) -> tuple[TableSpec, ...]:
         *(() if values is None else (values,)),
         *(grouped_table(spec, layout.keys) for spec in layout.of_kind(*_GROUPED)),
         *whole_tables(layout),
+        *waiting_tables(node),
+        *expiry_tables(layout),
         *timer_tables(EVENT_TIMERS, layout.keys),
         *timer_tables(CLOCK_TIMERS, layout.keys),
     )
@@ -60,16 +64,17 @@ class Stores:
     ) -> None:  # fmt: skip
         self._touched = touched
         self._loaded = 0
-        self._all: list[Any] = []
+        #: What belongs to keys.
+        self.by_key: list[Any] = []
         self._handles = handles
         self._served: list[tuple[StateSpec, Any]] = []
         if layout.values:
             values = Values(layout, state, touched, journal)
-            self._all.append(values)
+            self.by_key.append(values)
             self._served = list(zip(layout.values, values.kept, strict=True))
         for spec in layout.of_kind(*_GROUPED):
             store = _GROUPED[spec.kind][1](spec, state, touched, journal, layout.node.uid)
-            self._all.append(store)
+            self.by_key.append(store)
             self._served.append((spec, store))
         #: What belongs to no key.
         self.whole = WholeStores(layout, state, journal, handles)
@@ -84,10 +89,10 @@ class Stores:
         """Read what is kept of keys that were touched since the last time."""
         first, self._loaded = self._loaded, len(self._touched)
         if first < self._loaded:
-            for store in self._all:
+            for store in self.by_key:
                 store.load(first)
 
     def write(self) -> None:
         """Put what changed into the tables."""
-        for store in (*self._all, self.whole):
+        for store in (*self.by_key, self.whole):
             store.write()

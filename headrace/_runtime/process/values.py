@@ -5,6 +5,7 @@ All of a step's lie in one table, so that a key is looked up once. In an epoch e
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 from headrace._runtime.columns import values as python_values
 from headrace._runtime.process.cursor import Cursor, Journal
 from headrace._runtime.process.layout import KEYS, THERE, Layout, column_of, touched_of
-from headrace._runtime.process.shapes import attacher, detacher
+from headrace._runtime.process.shapes import attacher, detacher, exact_type
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.results import build_column
 from headrace._runtime.state import ShardState
@@ -43,11 +44,13 @@ class Kept:
 class ValueHandle:
     """What a function sees of a value; it outlives epochs, and each gives it other lists."""
 
-    __slots__ = ("_at", "_attach", "_detach", "_kept", "_now", "_reads", "_ttl_us")
+    __slots__ = ("_at", "_attach", "_detach", "_exact", "_kept", "_now", "_reads", "_ttl_us")
 
     def __init__(self, spec: StateSpec, uid: str, cursor: Cursor) -> None:
         self._at = cursor
         self._detach = detacher(spec.type, spec.name, uid, spec.codec)
+        #: Values of just this class are stored as they are.
+        self._exact = exact_type(spec.type) if spec.codec is None else None
         self._attach = attacher(spec.annotation, spec.type, spec.codec)
         ttl = spec.ttl
         self._ttl_us = 0 if ttl is None else ttl.ttl_us
@@ -71,21 +74,20 @@ class ValueHandle:
 
     def update(self, value: Any) -> None:
         """Put a value there."""
-        self._put(None if value is None else self._detach(value))
+        kept, code = self._kept, self._at.code
+        if type(value) is not self._exact and value is not None:
+            value = self._detach(value)
+        if kept.journal is not None:
+            kept.journal.append((kept.values.__setitem__, code, kept.values[code]))
+        kept.values[code] = value
+        kept.changed.append(code)
+        if kept.touched is not None:
+            self._touch()
 
     def clear(self) -> None:
         """Take it away."""
         if self._kept.values[self._at.code] is not None:
-            self._put(None)
-
-    def _put(self, stored: Any) -> None:
-        kept, code = self._kept, self._at.code
-        if kept.journal is not None:
-            kept.journal.append((kept.values.__setitem__, code, kept.values[code]))
-        kept.values[code] = stored
-        kept.changed.append(code)
-        if kept.touched is not None:
-            self._touch()
+            self.update(None)
 
     def _is_alive(self) -> bool:
         """Whether the value has not expired; reading may touch it."""
@@ -206,6 +208,32 @@ class Values:
             table.put(THERE, slots, there[stay])
             for number, kept in enumerate(self.kept):
                 self._write(number, kept)
+
+    def aged(self, domain: str) -> Iterator[int]:
+        """The keys whose values that live for a time were touched."""
+        for _, kept in self._mortal(domain):
+            yield from kept.changed
+
+    def expire(self, domain: str, codes: Sequence[int], now: int) -> list[int]:
+        """Take away what is over; for each key when the next can be, 0 if nothing is left that can."""
+        nexts = [0] * len(codes)
+        for ttl_us, kept in self._mortal(domain):
+            assert kept.touched is not None
+            for place, code in enumerate(codes):
+                if kept.values[code] is None:
+                    continue
+                over = kept.touched[code] + ttl_us
+                if over <= now:
+                    kept.values[code] = None
+                    kept.changed.append(code)
+                elif not nexts[place] or over < nexts[place]:
+                    nexts[place] = over
+        return nexts
+
+    def _mortal(self, domain: str) -> Iterator[tuple[int, Kept]]:
+        for spec, kept in zip(self._specs, self.kept, strict=True):
+            if spec.ttl is not None and spec.ttl.time == domain:
+                yield spec.ttl.ttl_us, kept
 
     def _read(self, slots: Integers, codes: Integers) -> None:
         table = self._state.table(KEYS, 0)
