@@ -7,10 +7,11 @@ One epoch, in this order; what the first two make goes out before the tick of th
                    then those of the clock, and again until none is left; with `ordered`, rows that waited come
                    among the timers
     rows           in the order of their arrival; broadcast ones first, and else those of the first input
-    settle         timers that these rows set at or before the watermark fire
+    settle         timers that these rows set at or before the watermark fire; what has outlived its time by then
+                   goes
 
 A timer fires once, however often it was set, and may set others. Its results have its time. With `on_error="dead_letter"` a call that fails
-has done nothing, and its row is a dead letter.
+has done nothing, and its row, or what tells its timer, is a dead letter.
 
 Compare results as a set. What only the engine has (metrics, the number of the shard) is made of nothing here.
 """
@@ -91,6 +92,7 @@ class ProcessOracle:
         ticked = self._take()
         self._rows(epoch.rows, now)
         self._fire(now)
+        self._expire(now)
         return Said(ticked, self._take())
 
     def _rows(self, rows: Sequence[Any], now: Now) -> None:
@@ -105,7 +107,8 @@ class ProcessOracle:
         elif not self.node.ordered:
             self._process(row, now)
         elif row.at <= now.watermark:
-            self.world.said[LATE].append((row.at, dict(row.fields)))
+            columns = dict.fromkeys(self.node.output_schema(LATE).names)
+            self.world.said[LATE].append((row.at, columns | dict(row.fields)))
         else:
             self._waiting.append(row)
 
@@ -113,7 +116,7 @@ class ProcessOracle:
         """Rows that waited, in the order of their time, and timers among them."""
         due = [row for row in self._waiting if row.at <= now.watermark]
         self._waiting = [row for row in self._waiting if row.at > now.watermark]
-        for row in sorted(due, key=lambda row: (row.at, row.place)):
+        for row in sorted(due, key=lambda row: (row.at, row.side, row.place)):
             just_before = now._replace(watermark=row.at - 1)
             self._fire_kind("event", just_before.watermark, just_before)
             self._process(row, just_before)
@@ -124,7 +127,7 @@ class ProcessOracle:
         name = _METHODS[self.node.kind][row.side]
         context = self._context()
         call = getattr(self._function, name)
-        self._call(lambda: call(SimpleNamespace(**row.fields), context), row.at, row)
+        self._call(lambda: call(SimpleNamespace(**row.fields), context), row)
 
     def _fire(self, now: Now) -> None:
         """Timers of both kinds, until none is due."""
@@ -145,9 +148,10 @@ class ProcessOracle:
         self.world.timers.discard(timer)
         self._now = now._replace(key=key, at=at)
         context = self._context(time_domain=domain)
-        self._call(lambda: self._function.on_timer(instant(at), context), at, None)
+        letter = {"key": context.key, "timer": instant(at).isoformat(), "domain": domain}
+        self._call(lambda: self._function.on_timer(instant(at), context), SidedRow(at, letter))
 
-    def _call(self, call: Callable[[], Any], stamp: int, row: SidedRow | None) -> None:
+    def _call(self, call: Callable[[], Any], letter: SidedRow) -> None:
         before = copy.deepcopy(self.world) if self.node.on_error == "dead_letter" else None
         try:
             for made in call() or ():
@@ -157,7 +161,7 @@ class ProcessOracle:
             if before is None:
                 raise
             self.world = before
-            self._dead(row or SidedRow(stamp, {}), f"{type(error).__name__}: {error}")
+            self._dead(letter, f"{type(error).__name__}: {error}")
 
     def _say(self, tag: OutputTag | None, made: Any) -> None:
         fields = asdict(made) if is_dataclass(made) else dict(made)  # type: ignore[arg-type]

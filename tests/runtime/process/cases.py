@@ -129,7 +129,7 @@ def shown(outputs: Outputs) -> Outputs:
     letters = [
         {
             "cause": row["cause"],
-            "payload": json.loads(row["payload"]) if row["payload"] else {},
+            "payload": json.loads(row["payload"]),
             TIME: row[TIME],
             PHASE: row[PHASE],
         }
@@ -192,8 +192,10 @@ def _operations(uses: Sequence[str], *, fails: bool, chained: bool) -> list[Any]
     timers += [("delete", by) for by in range(-2, 8)]
     timers += [("clock_timer", by) for by in (-2, 0, 1, 3, 8)]
     timers += [("delete_clock", by) for by in (-2, 0, 1, 3)]
-    weight = max(1, len(states) // 25)
-    return states + timers * weight + [("aside",), ("elsewhere",)] + [("fail",)] * (3 * fails)
+    # As much of the one as of the other.
+    states *= max(1, len(timers) // len(states))
+    timers *= max(1, len(states) // len(timers))
+    return states + timers + [("aside",), ("elsewhere",)] + [("fail",)] * (4 * fails)
 
 
 def _rules(fails: bool) -> list[Any]:
