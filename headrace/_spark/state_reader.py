@@ -79,6 +79,9 @@ def query_state(plan: Plan, settings: RunSettings, uid: str, name: str, key: Any
     assert isinstance(node, KeyedProcess)
     spec = next(spec for spec in node.states if spec.name == name)
     query = Query(node, spec, place, key)
+    if peek(settings.checkpoint) is None:
+        # The job has only just been started.
+        return query.answer([])
     layout, record = recorded_job(settings.checkpoint)
     spark = open_spark(
         plan.job,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+from headrace._spark.state_reader import StateReader, _portions, query_state
 from headrace.connectors import generator
 from headrace.connectors.memory import MemorySink
 from headrace.testing import run_local
@@ -72,7 +74,7 @@ def files(root: Path) -> dict[str, tuple[int, int]]:
 def test_running_job_is_read_behind_a_whole_epoch(tmp_path: Path) -> None:
     handle = job(tmp_path, rows=None).start()
     assert handle.await_epoch(3, timeout=timedelta(minutes=2))
-    for _ in range(3):
+    for _ in range(2):
         before = handle.epoch
         found = hr.read_state(tmp_path / "state", "seen", "count")
         rows = sum(found["value"].to_pylist())
@@ -103,6 +105,8 @@ def test_stopped_job_is_read_and_nothing_changes(tmp_path: Path) -> None:
     assert dict(zip(*found.to_pydict().values(), strict=True)) == counts
     assert reached.num_rows == rows
     assert reached.schema.names == ["n", "map_key", "value"]
+    shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    assert hr.read_state(tmp_path / "copy", "seen", "count").equals(found)
     # The next start goes on from the same state.
     again = job(tmp_path, rows=None).start()
     assert again.await_epoch(rows // EPOCH + 1, timeout=timedelta(minutes=2))
@@ -110,7 +114,9 @@ def test_stopped_job_is_read_and_nothing_changes(tmp_path: Path) -> None:
     again.stop(timeout=60)
 
 
-def test_finished_job_has_the_state_and_the_metrics_of_a_local_run(tmp_path: Path) -> None:
+def test_finished_job_has_the_state_and_the_metrics_of_a_local_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     handle = job(tmp_path, rows=110).start()
     assert handle.wait(timeout=120).finished
     local = run_local(job(tmp_path / "local", rows=110))
@@ -122,6 +128,38 @@ def test_finished_job_has_the_state_and_the_metrics_of_a_local_run(tmp_path: Pat
     assert handle.metrics["seen"]["rows"] == 110
     assert handle.metrics["seen"]["n"].sum == sum(range(110))
     assert handle.query_state("seen", "last", "user-7") == [7, 47, 87]
+    monkeypatch.setattr(StateReader, "_stamps", lambda *_: {"0": "another", "1": "another"})
+    with pytest.raises(hr.errors.CheckpointDamaged, match="step 'seen' in shard 0 is not that of"):
+        hr.read_state(tmp_path / "state", "seen", "count")
+
+
+def test_read_that_lost_a_race_is_tried_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = StateReader.__new__(StateReader)
+    results: list[Any] = [RuntimeError("a file is gone"), [], OSError("gone"), OSError("gone too")]
+
+    def last(_: StateReader, groups: range) -> Any:
+        result = results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    monkeypatch.setattr(StateReader, "_last", last)
+    assert reader.logs() == []
+    with pytest.raises(hr.errors.EngineError, match="gone too"):
+        reader.logs()
+
+
+def test_no_more_than_spark_lets_through_is_read_at_once() -> None:
+    large = 2**27
+    assert list(_portions({3: large, 1: large, 2: 1, 4: 2**30, 5: 1})) == [[1, 2], [3], [4], [5]]
+    assert list(_portions({})) == []
+
+
+def test_job_without_an_epoch_has_no_state(tmp_path: Path) -> None:
+    env = job(tmp_path, rows=None)
+    asked = query_state(env.plan(), env.settings(), "seen", "count", "user-1")
+    assert asked is None
+    assert not (tmp_path / "state").exists()
 
 
 def test_what_cannot_be_read_is_answered_with_what_can(tmp_path: Path) -> None:
