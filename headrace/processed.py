@@ -20,7 +20,7 @@ from headrace._graph.rolling import RollingReduce, reducer_of
 from headrace._graph.state_kinds import check_kinds
 from headrace._graph.states import recorded_states
 from headrace._graph.tags import checked_tag, side_outputs_of
-from headrace._graph.validate import check_columns
+from headrace._graph.validate import check_columns, require_event_time
 from headrace.config import to_us
 from headrace.errors import BuildError
 from headrace.outputs import OutputTag
@@ -121,6 +121,9 @@ def add_process(
         if fields["kind"] == "batch":
             ordered = bool(fields.get("ordered"))
             check_batch_step(function, recorded.specs, fields["keys"][0], on_error, ordered=ordered)
+        if mortal := [s.name for s in recorded.specs if s.ttl is not None and s.ttl.time == "event"]:
+            what = f"State with a TTL in event time ('{mortal[0]}' of {type(function).__name__})"
+            require_event_time(graph.nodes, inputs[0], what)
         # By name: state lies in tables in this order, and that of lines in a class may change.
         fields["states"] = tuple(sorted(recorded.specs, key=lambda spec: spec.name))
     node = graph.add(
