@@ -97,6 +97,10 @@ _OF_KEYS = (
 )
 
 
+#: What need not be looked at to know that it is many rows.
+_MANY = (GeneratorType, list)
+
+
 class RowProcess(StatelessOperator):
     """Calls the function once a row of one input, in order."""
 
@@ -145,7 +149,7 @@ class RowProcess(StatelessOperator):
                     failures.add(place, error)
 
     def _take_in(self, made: Any, place: int) -> None:
-        if type(made) is not GeneratorType:
+        if type(made) not in _MANY:
             refuse_single(made)
         results, parents = self._made[MAIN]
         for row in made:
