@@ -11,9 +11,10 @@ from typing import Any
 
 from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.process.cursor import Cursor
+from headrace._runtime.process.lifecycle import opened
 from headrace._runtime.process.stores import handle_of
 from headrace._runtime.process.value_columns import ValueColumn
-from headrace.state import StateDescriptor
+from headrace.state import StateDescriptor, state_specs
 
 __all__ = ["Instance", "instance_of"]
 
@@ -48,24 +49,13 @@ class Instance:
             else handle_of(spec, node.uid, self.cursor)
             for spec in node.states
         }
-        self._declared = [
-            name
-            for name in self.handles
-            if any(
-                name in vars(owner).get("__annotations__", {})
-                for owner in type(self.function).__mro__
-            )
-        ]
-        for name in self._declared:
-            setattr(self.function, name, self.handles[name])
-        self._opened = False
+        for spec in state_specs(type(self.function)):
+            setattr(self.function, spec.name, self.handles[spec.name])
+        self._opening = Opening(self.handles)
 
     def open(self) -> Any:
         """The function, opened."""
-        if not self._opened:
-            self._opened = True
-            self.function.open(Opening(self.handles))
-        return self.function
+        return opened(self.function, self._opening, self.node.uid)
 
 
 class Opening:
