@@ -8,6 +8,8 @@ the last one. With a directory the results are written there as Parquet, to be c
 timer of the rows has fired: Spark's source never ends, so the last timers need later rows.
 """
 
+# ruff: noqa: N802, N803 - the names are Spark's
+
 import json
 import os
 import sys
@@ -35,15 +37,17 @@ class Totals(StatefulProcessor):
         self.handle = handle
         self.total = handle.getValueState("total", "total LONG")
 
-    def handleInputRows(self, key: Any, rows: Any, *_: Any) -> Iterator[Row]:  # noqa: N802 - Spark's
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:
         for row in rows:
             before = self.total.get()
             self.total.update(((before[0] if before else 0) + row.amount,))
             self.handle.registerTimer(row.at_ms + AHEAD_MS)
         yield from ()
 
-    def handleExpiredTimer(self, key: Any, _: Any, timer: Any) -> Iterator[Row]:  # noqa: N802 - Spark's
-        at_ms = timer.getExpiryTimeInMs()
+    def handleExpiredTimer(
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any
+    ) -> Iterator[Row]:
+        at_ms = expiredTimerInfo.getExpiryTimeInMs()
         total = self.total.get()
         yield Row(account=key[0], at_ms=at_ms, total=total[0] if total else 0)
         self.total.clear()
