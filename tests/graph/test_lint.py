@@ -103,7 +103,7 @@ class Kept(Counter):
 
 
 class Living(Counter):
-    seen: Value[int] = TTL(timedelta(hours=1))
+    seen: Value[int] = TTL(timedelta(hours=1), time="processing")
 
 
 class Direct(Counter):
