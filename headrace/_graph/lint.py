@@ -146,7 +146,9 @@ def _nested(code: CodeType, self: str) -> Iterator[tuple[CodeType, str]]:
 
 def _clears(code: CodeType, self: str, attribute: str, spec: StateSpec) -> bool:
     steps = [step for step in dis.get_instructions(code) if step.opname not in _SKIPPED]
-    deletes = any(step.opname == "DELETE_SUBSCR" for step in steps)
+    deletes = any(s.opname == "DELETE_SUBSCR" for s in steps) or not _CLEARS.isdisjoint(
+        code.co_names
+    )
     for place, step in enumerate(steps[:-2]):
         if not _loads(step, self):
             continue
@@ -154,24 +156,29 @@ def _clears(code: CodeType, self: str, attribute: str, spec: StateSpec) -> bool:
             if _is_handed_on(steps[place + 1]):
                 return True
         elif steps[place + 1].argval == attribute:
-            before, after = steps[place - 1] if place else None, steps[place + 2]
-            if _may_clear(
-                before, after, spec, deletes=deletes or not _CLEARS.isdisjoint(code.co_names)
-            ):
+            before = steps[place - 1] if place else None
+            if _may_clear(before, steps[place + 2 :], spec, deletes=deletes):
                 return True
     return False
 
 
 def _may_clear(
-    before: dis.Instruction | None, after: dis.Instruction, spec: StateSpec, *, deletes: bool
+    before: dis.Instruction | None, after: list[dis.Instruction], spec: StateSpec, *, deletes: bool
 ) -> bool:
-    """What happens to a handle between the instruction before it was loaded and the one that uses it."""
-    if _is_attribute(after):
-        return after.argval in _CLEARS or (spec.kind == "list" and after.argval == "update")
+    """What becomes of a handle, by the instruction before it was loaded and those behind."""
+    if _is_attribute(after[0]):
+        return after[0].argval in _CLEARS or _updates_to_nothing(after, spec)
     if spec.kind != "map":
         # Other kinds have methods only, so this is a handle that goes elsewhere.
         return True
-    return deletes or _is_handed_on(after, before)
+    return deletes or _is_handed_on(after[0], before)
+
+
+def _updates_to_nothing(after: list[dis.Instruction], spec: StateSpec) -> bool:
+    """Other items may be none; a value of None is no value."""
+    if after[0].argval != "update":
+        return False
+    return spec.kind == "list" or (after[1].opname == "LOAD_CONST" and after[1].argval is None)
 
 
 def _is_handed_on(after: dis.Instruction, before: dis.Instruction | None = None) -> bool:

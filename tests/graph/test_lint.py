@@ -112,6 +112,11 @@ class Direct(Counter):
             self.seen.clear()
 
 
+class ToNothing(Counter):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        self.seen.update(None)
+
+
 class OnTimer(Counter):
     def on_timer(self, timestamp: Any, ctx: Any) -> Any:
         self.seen.clear()
@@ -182,7 +187,7 @@ class Decorated(Counter):
 @pytest.mark.parametrize(
     "function",
     [
-        Forever, Kept, Living, Direct, OnTimer, InAnotherMethod, Inherited, Generator, InAnInnerFunction,
+        Forever, Kept, Living, Direct, ToNothing, OnTimer, InAnotherMethod, Inherited, Generator, InAnInnerFunction,
         UnderAnotherName, Elsewhere, InATuple, Decorated,
     ],
 )  # fmt: skip
