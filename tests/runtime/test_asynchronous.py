@@ -1,11 +1,14 @@
 """Coroutine functions on rows, asking a real server that is slow, fails and recovers."""
 
 import asyncio
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +30,30 @@ MILLISECOND = timedelta(milliseconds=1)
 #: Long enough for a machine that has other things to do.
 LIMIT = 400 * MILLISECOND
 SOON = Retry(attempts=3, delay=MILLISECOND)
+
+
+ROOT = Path(__file__).parents[2]
+ENDING = """
+import asyncio, os, signal
+from headrace._runtime.asynchronous import loop
+from headrace._runtime.process.lifecycle import close_on_hangup
+
+class Client:
+    async def open(self):
+        print("opened", flush=True)
+        self.task = asyncio.create_task(self.beat())
+    async def close(self):
+        print("closed", flush=True)
+    async def beat(self):
+        try:
+            await asyncio.sleep(60)
+        finally:
+            print("cancelled", flush=True)
+
+loop.open_function("it", Client())
+loop.run(asyncio.sleep(0))
+close_on_hangup()
+"""
 
 
 @pytest.fixture
@@ -92,6 +119,13 @@ def test_no_more_calls_at_a_time_than_the_capacity(server: SlowServer, capacity:
     found = outputs(step(asking(server), capacity=capacity), rows(*paths))[MAIN]
     assert values(found) == [10 * n for n in range(4 * capacity)]
     assert server.most == capacity
+
+
+def test_a_batch_without_rows_gives_none() -> None:
+    async def never(row: Any) -> int:
+        raise AssertionError
+
+    assert outputs(step(never), rows()) == {}
 
 
 class TestRetry:
@@ -321,6 +355,16 @@ class TestLoop:
         with pytest.raises(UserCodeError, match=r"'it' raised .*no such service"):
             outputs(step(client), rows("/"))
         assert values(outputs(step(client), rows("/"))[MAIN]) == [0]
+
+    @pytest.mark.parametrize(
+        ("ends", "code"), [("", 0), ("os.kill(os.getpid(), signal.SIGHUP)", -signal.SIGHUP)]
+    )
+    def test_a_process_that_ends_in_good_order_closes_all(self, ends: str, code: int) -> None:
+        program = [sys.executable, "-W", "error", "-c", f"{ENDING}\n{ends}"]
+        done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        assert done.stdout.split() == ["opened", "closed", "cancelled"][: 3 if code == 0 else 2]
+        assert done.returncode == code
 
     def test_it_runs_where_a_loop_is_running_already(self, server: SlowServer) -> None:
         async def notebook() -> list[int]:

@@ -46,7 +46,7 @@ class Calls:
     ) -> None:
         # configuration
         self._function = function
-        self._capacity = min(capacity, len(rows))
+        self._capacity = max(1, min(capacity, len(rows)))
         self._timeout_s = None if timeout_us is None else timeout_us / 1e6
         self._retry = retry or Retry(attempts=1)
         self._is_fatal = is_fatal

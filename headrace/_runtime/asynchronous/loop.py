@@ -29,19 +29,25 @@ class _Home:
     def __init__(self) -> None:
         self.process = os.getpid()
         self.opened: dict[int, _Opened] = {}
-        self.busy = False
         # With a factory of ours the runner leaves the current loop of the user's thread alone.
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        #: Two local jobs in two threads take turns.
-        self._turn = threading.Lock()
+        # Two local jobs in two threads take turns. A signal comes in the thread whose turn it is.
+        self._turn = threading.RLock()
+        self._running = False
+
+    @property
+    def entered(self) -> bool:
+        """This thread is in the middle of `run`; others wait until they are not kept from it."""
+        with self._turn:
+            return self._running
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         with self._turn:
-            self.busy = True
+            self._running = True
             try:
                 return self._run_in_some_thread(work)
             finally:
-                self.busy = False
+                self._running = False
 
     def end(self) -> None:
         self.run(_cancel_others())
@@ -78,7 +84,7 @@ class _Opened:
     def close(self) -> None:
         self._home.opened.pop(id(self.function), None)
         # The process may be told to end in the middle of a batch; then the loop cannot be entered again.
-        if not self._home.busy:
+        if not self._home.entered:
             self._home.run(_call(self.function, "close"))
 
 
