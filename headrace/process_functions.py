@@ -148,17 +148,38 @@ class KeyedBatchFunction(_Opened, ABC):
         seen: hr.state.Value[int]
 
         def process_batch(self, batch, ctx):
-            seen = self.seen.get(ctx.keys, default=0)       # one for each touched key
-            np.add.at(seen, ctx.slots, 1)                   # ctx.slots: for each row, the place of its key
+            seen = self.seen.get(ctx.keys, default=0)                # one for each key of the call
+            np.add.at(seen, ctx.slots, 1)                            # ctx.slots: for each row, the place of its key
             self.seen.put(ctx.keys, seen)
+            ctx.timers.register_event_time(ctx.slots, ctx.timestamps + 60_000_000)
+
+        def on_timers(self, timers, ctx):
+            seen = self.seen.get(ctx.slots, default=0)
+            return pa.record_batch({"user": timers["user"], "seen": seen})
+
+    State is `hr.state.Value` only. Its `get`, `put` and `clear`, and timers, take `ctx.keys` for all keys, an array of places
+    such as `ctx.slots`, or a mask of keys. Without a default `get` gives an Arrow array with nulls; with one, numbers
+    and times come as a numpy array. A null that is put takes the value away.
+
+    Rows of a key come in the order of their arrival. Results that are as many as the rows (or timers) of the call have their
+    timestamps, one by one. Any others say their own: `ctx.emit(batch, timestamps=ctx.timestamps[chosen])`, with
+    `ctx.key_timestamps` for one row a key, or `ctx.output(tag, batch, timestamps=...)`.
     """
 
     @abstractmethod
     def process_batch(self, batch: pa.RecordBatch, ctx: Any) -> Any:
-        """What becomes of rows: a batch, an iterable of batches and `tag, batch` pairs, or None."""
+        """What becomes of rows: a batch, an iterable of batches and `tag, batch` pairs, or None.
+
+        `ctx` has `keys` (`len`, `to_arrow()`), `slots`, `timestamps` (int64 microseconds, None if rows have none),
+        `key_timestamps`, `watermark`, `clock`, `timers`, `emit`, `output`, `uid`, `shard` and `metrics`.
+        """
 
     def on_timers(self, timers: pa.RecordBatch, ctx: Any) -> Any:
-        """What becomes of timers: a batch with the columns of the key and `time`, in order of time."""
+        """What becomes of all timers of `ctx.time_domain` that are due: the columns of the key and `time`, in order of time.
+
+        They are over: to delete one of them here changes nothing, and to set one again lets it fire again. What is
+        set at or before the present comes with the next call, in this epoch.
+        """
 
 
 class ReduceFunction(ABC):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 __all__ = [
     "Aggregating",
@@ -24,7 +24,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Value(Protocol, Generic[T]):
-    """One value, or nothing yet."""
+    """One value, or nothing yet.
+
+    An `hr.KeyedBatchFunction` has those of many keys at once, by places: `get`, `put`, and `clear` with places.
+    """
 
     def value(self) -> T | None:
         """The value; None if there is none."""
@@ -32,8 +35,14 @@ class Value(Protocol, Generic[T]):
     def update(self, value: T) -> None:
         """Put a value there."""
 
-    def clear(self) -> None:
+    def clear(self, places: Any = None) -> None:
         """Take it away."""
+
+    def get(self, places: Any, default: Any = None) -> Any:
+        """On columns: an array of the values at these places."""
+
+    def put(self, places: Any, values: Any) -> None:
+        """On columns: put values at these places."""
 
 
 class List(Protocol, Generic[T]):

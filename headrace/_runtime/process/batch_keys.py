@@ -72,15 +72,17 @@ def as_places(given: Any, keys: Keys, uid: str) -> Integers | None:
     """Places as a function gave them, checked; None stands for all keys."""
     if given is keys:
         return None
-    if given is keys.slots:
-        return keys.slots
+    slots = keys.slots
+    if given is slots:
+        return slots
     if isinstance(given, Keys):
         raise UserCodeError(
             f"The code of step '{uid}' used the ctx.keys of an earlier call; those of a call end with it."
         )
     places: npt.NDArray[Any] = np.asarray(given)
     if places.dtype == np.bool_ and places.shape == (len(keys),):
-        return np.flatnonzero(places)
+        chosen: Integers = np.flatnonzero(places)
+        return chosen
     if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
         raise UserCodeError(
             f"The code of step '{uid}' gave {_shown(given)} for places of keys; give ctx.keys, or an array of whole"

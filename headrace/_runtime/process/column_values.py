@@ -54,6 +54,8 @@ def as_column(
 
     Without nulls numbers are a numpy array; with nulls it is an Arrow array.
     """
+    if isinstance(values, np.generic):
+        values = np.full(many, values)
     if _is_one(values):
         values = _array([values], kind, wrong).take(plain(np.zeros(many, np.int64)))
     elif isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray):

@@ -76,7 +76,9 @@ class Timers:
                 times = table.key(-1, slots).to_numpy()
                 chosen = (times > before) & (times <= reached)
                 if chosen.any():
-                    yield table.keys(slots[chosen])[:-1], times[chosen]
+                    slots = slots[chosen]
+                    columns = range(len(table.key_columns) - 1)
+                    yield [table.key(place, slots) for place in columns], times[chosen]
 
     def forget(self, reached: int) -> None:
         """Drop the slices that time has left."""
@@ -93,11 +95,10 @@ class Timers:
         codes, times = in_order(codes, times)
         hashes = extend_hashes(touched.hashes(codes), [pa.array(times)])
         columns = touched.columns(codes)
-        for name, bucket, places in _slices(self._names, times, now):
-            table = self._state.table(name, bucket)
-            picked = pa.array(places)
-            keys = [column.take(picked) for column in columns]
-            table.upsert(hashes[places], [*keys, pa.array(times[places])])
+        for name, bucket, start, stop in _slices(self._names, times, now):
+            keys = [column.slice(start, stop - start) for column in columns]
+            moments = pa.array(times[start:stop])
+            self._state.table(name, bucket).upsert(hashes[start:stop], [*keys, moments])
 
     def delete(self, touched: Numbered, codes: Integers, times: Integers) -> None:
         """Take timers away, where they are."""
@@ -108,11 +109,11 @@ class Timers:
         columns = [*touched.columns(codes), pa.array(times)]
         for name, slice_us in zip(self._names, _SLICES, strict=True):
             live = set(self._state.buckets(name))
-            for bucket, places in _grouped(times // slice_us, np.arange(len(times))):
+            for bucket, start, stop in _runs(times // slice_us):
                 if bucket in live:
                     table = self._state.table(name, bucket)
-                    picked = pa.array(places)
-                    slots = table.find(hashes[places], [column.take(picked) for column in columns])
+                    keys = [column.slice(start, stop - start) for column in columns]
+                    slots = table.find(hashes[start:stop], keys)
                     table.remove(slots[slots >= 0])
 
     def next(self, reached: int) -> tuple[int | None, int]:
@@ -159,26 +160,26 @@ def in_order(codes: Integers, times: Integers) -> tuple[Integers, Integers]:
     return pairs & ((1 << width) - 1), (pairs >> width) + low
 
 
-def _slices(names: Sequence[str], times: Integers, now: int) -> Iterator[tuple[str, int, Integers]]:
-    """Table, bucket and places of these times."""
+def _slices(names: Sequence[str], times: Integers, now: int) -> Iterator[tuple[str, int, int, int]]:
+    """Table, bucket, start and stop of these times, which are in order."""
     # Before the first watermark nothing is near; then the nearest timer stands for the present.
-    origin = int(times.min()) if now == NO_WATERMARK else now
-    levels = np.zeros(len(times), np.int64)
-    for level in range(1, _LEVELS):
+    origin = int(times[0]) if now == NO_WATERMARK else now
+    start = 0
+    for level, (name, slice_us) in enumerate(zip(names, _SLICES, strict=True)):
         # In slices and not in time, so that a level has no more buckets than that.
-        slice_us = _SLICES[level - 1]
-        levels[times // slice_us - origin // slice_us > _WIDTH] = level
-    for level in np.unique(levels).tolist():
-        places = np.flatnonzero(levels == level)
-        for bucket, group in _grouped(times[places] // _SLICES[level], places):
-            yield names[level], bucket, group
+        beyond = (origin // slice_us + _WIDTH + 1) * slice_us
+        last = level == _LEVELS - 1 or beyond > int(times[-1])
+        stop = len(times) if last else int(np.searchsorted(times, beyond))
+        for bucket, first, end in _runs(times[start:stop] // slice_us):
+            yield name, bucket, start + first, start + end
+        if last:
+            return
+        start = stop
 
 
-def _grouped(buckets: Integers, places: Integers) -> Iterator[tuple[int, Integers]]:
-    """The places of each bucket."""
-    order = np.argsort(buckets, kind="stable")
-    buckets, places = buckets[order], places[order]
-    edges = np.flatnonzero(np.diff(buckets)) + 1
-    starts = np.concatenate([[0], edges])
-    for group, start in zip(np.split(places, edges), starts.tolist(), strict=True):
-        yield int(buckets[start]), group
+def _runs(buckets: Integers) -> Iterator[tuple[int, int, int]]:
+    """Each bucket with its start and stop; they are in order."""
+    if len(buckets):
+        edges = (np.flatnonzero(buckets[1:] != buckets[:-1]) + 1).tolist()
+        starts = [0, *edges]
+        yield from zip(buckets[starts].tolist(), starts, [*edges, len(buckets)], strict=True)

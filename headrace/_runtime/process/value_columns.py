@@ -73,8 +73,9 @@ class KeptColumns:
         """The slots of these keys, where the value of this number is now there."""
         found = self._found()
         asked = found if places is None else found[places]
-        if (asked < 0).any():
-            self._insert(np.flatnonzero(found < 0) if places is None else places[asked < 0])
+        missing = asked < 0
+        if missing.any():
+            self._insert(np.flatnonzero(missing) if places is None else np.unique(places[missing]))
             asked = found if places is None else found[places]
         there = self.table.values(THERE)
         there[asked] |= 1 << number
@@ -101,9 +102,9 @@ class KeptColumns:
         return self._slots
 
     def _insert(self, places: Integers) -> None:
-        assert self._keys is not None
-        new = np.unique(places)
-        self._found()[new], _ = self.table.upsert(self._keys.hashes(new), self._keys.columns(new))
+        keys = self._keys
+        assert keys is not None
+        self._found()[places], _ = self.table.upsert(keys.hashes(places), keys.columns(places))
 
 
 class ValueColumn:

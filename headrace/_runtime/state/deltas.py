@@ -34,11 +34,12 @@ def chunk_schema(spec: TableSpec) -> pa.Schema:
 
 def rows_of(spec: TableSpec, buckets: Iterable[tuple[int, Table, Slots]]) -> pa.RecordBatch | None:
     """These slots of the buckets of one table as rows sorted by key group; None if there are none."""
-    parts = [
-        (bucket, table, _by_group(table, slots)) for bucket, table, slots in buckets if slots.size
-    ]
+    parts = [(bucket, table, slots) for bucket, table, slots in buckets if slots.size]
     if not parts:
         return None
+    if len(parts) == 1:
+        # Of several, all rows are sorted together below.
+        parts = [(bucket, table, _by_group(table, slots)) for bucket, table, slots in parts]
     schema = chunk_schema(spec)
     batches = [
         pa.RecordBatch.from_arrays(_columns(bucket, table, slots), schema=schema)

@@ -77,7 +77,9 @@ EPOCHS = [
     OracleEpoch(2, 6, rows((7, "a", 9), (1, "b", 3)), rows((4, "c", 0), (3, "a", 1)), 0, 5),
     OracleEpoch(6, 6, [], rows((9, "d", 3)), 5, 9),
     OracleEpoch(6, 30, rows((31, "a", 3), (12, "b", 6)), [], 9, 10),
-    OracleEpoch(30, END_OF_TIME, rows((40, "c", 3), (41, "c", 1)), rows((33, "a", 4)), 10, 1_000),
+    OracleEpoch(
+        30, END_OF_TIME, rows((40, "c", 3), (41, "c", 1)), rows((33, "a", 4)), 10, 2_000_000
+    ),
 ]
 
 
