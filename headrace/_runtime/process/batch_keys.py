@@ -72,9 +72,9 @@ def as_places(given: Any, keys: Keys, uid: str) -> Integers | None:
     """Places as a function gave them, checked; None stands for all keys."""
     if given is keys:
         return None
-    slots = keys.slots
-    if given is slots:
-        return slots
+    is_of_rows = given is keys.slots
+    if is_of_rows:
+        return keys.slots
     if isinstance(given, Keys):
         raise UserCodeError(
             f"The code of step '{uid}' used the ctx.keys of an earlier call; those of a call end with it."
