@@ -2,8 +2,9 @@
 
 What is known of a map stands in a dictionary by entry. Nothing is read before somebody asks; then the small maps of
 all keys that the epoch has touched are read at once, and of a large one only the entries that are asked for, one at
-a time. To put an entry reads nothing, unless it may have to be undone. What is kept for an entry is its value in stored form
-or, if the state has a TTL, when it was touched and the value.
+a time; when so many were asked for that it would have been cheaper to read them all, the rest is read at once too. To put
+an entry reads nothing, unless it may have to be undone. What is kept for an entry is its value in stored form or, if
+the state has a TTL, when it was touched and the value.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ ABSENT: Any = object()
 #: The one NaN that is a key: a dictionary finds it by identity only.
 NAN = float("nan")
 _UNKNOWN: Any = object()
+#: To find a single entry takes as long as to read so many of a whole map.
+_SINGLE = 32
+#: Larger maps than this are never read but for their owner's wish: they are all that memory holds then.
+_HUGE = 4_096
 
 
 class _Partial(dict[Any, Any]):
@@ -73,12 +78,16 @@ class Maps:
         self._points: Points | None = None
         #: By code; None is a map of which nothing is known.
         self.maps: list[Entries | None] = []
-        # The small maps that were read, one behind the other, and where that of each code begins.
-        self._starts: list[int] = [0]
+        # The maps that were read, one behind the other, and where that of each code begins and ends.
+        self._begins: list[int] = []
+        self._ends: list[int] = []
         self._keys: list[Any] = []
         self._kept: list[Any] = []
-        # By code: the number of a large map's group, the hash of its key, how many entries it has.
+        # By code, of large maps that were not read: the number of the group, the hash of the key, how many entries.
         self._large: dict[int, tuple[int, int, int]] = {}
+        # How many entries the large ones have that may be read, and how many were asked for.
+        self._readable = 0
+        self._asked = 0
         # What `write` has to do: single entries, and maps that were emptied first.
         self._changed: dict[tuple[int, Any], None] = {}
         self._cleared: dict[int, None] = {}
@@ -92,7 +101,7 @@ class Maps:
         entries = self.maps[code]
         if entries is None:
             self._read()
-            entries = _Partial(self, code) if code in self._large else self._small(code)
+            entries = _Partial(self, code) if code in self._large else self._as_read(code)
             self.maps[code] = entries
         return entries
 
@@ -102,7 +111,7 @@ class Maps:
         if type(entries) is dict:
             return entries
         self._read()
-        whole = self._read_alone(code) if code in self._large else self._small(code)
+        whole = self._read_alone(code) if code in self._large else self._as_read(code)
         for key, kept in entries.items():
             if kept is not ABSENT:
                 whole[key] = kept
@@ -128,6 +137,10 @@ class Maps:
         self._read()
         if code not in self._large:
             return self.whole(code).get(key, ABSENT)
+        self._asked += 1
+        if self._asked * _SINGLE > self._readable and self._large[code][2] <= _HUGE:
+            self._read_large()
+            return self.whole(code).get(key, ABSENT)
         slot = self._slot(code, key)
         return self._rows.objects(np.array([slot]))[0] if slot >= 0 else ABSENT
 
@@ -135,9 +148,10 @@ class Maps:
         """Keep this for an entry; `ABSENT` takes it away."""
         entries = self.maps[code]
         if self._journal is not None:
-            entries = self.open(code)
-            old, was = entries.get(key, ABSENT), (code, key) in self._changed
+            old, was = self.open(code).get(key, ABSENT), (code, key) in self._changed
             self._journal.append((self._undo_put, code, key, old, was))
+            # To ask may have read the map.
+            entries = self.open(code)
         elif entries is None:
             entries = self.maps[code] = _Partial(self, code)
         if kept is ABSENT:
@@ -197,9 +211,11 @@ class Maps:
 
     def _forget_expired(self, code: int, last: int) -> None:
         """Drop what is known in memory and was touched then or before."""
-        if self.maps[code] is None and code >= len(self._starts) - 1:
+        was_read = code < len(self._ends) and code not in self._large
+        if self.maps[code] is None and not was_read:
             return
-        entries = self.open(code)
+        # What was read of the map must not give back what is taken away here.
+        entries = self.whole(code) if was_read else self.open(code)
         expired = [k for k, kept in entries.items() if kept is not ABSENT and kept[0] <= last]
         for key in expired:
             entries.pop(key, None)
@@ -222,14 +238,24 @@ class Maps:
 
     def _read(self) -> None:
         """Read the small maps of all keys that were touched since the last time, and find the large ones."""
-        if len(self._starts) > len(self._touched):
+        if len(self._ends) == len(self._touched):
             return
-        codes = np.arange(len(self._starts) - 1, len(self._touched))
+        codes = np.arange(len(self._ends), len(self._touched))
         slots, counts = self._rows.members(codes, at_most=SMALL)
         is_large = counts > SMALL
         if is_large.any():
             self._note_large(codes[is_large], counts[is_large])
-        self._starts += (self._starts[-1] + np.cumsum(np.where(is_large, 0, counts))).tolist()
+        self._append(slots, np.where(is_large, 0, counts), codes.tolist())
+
+    def _append(self, slots: Integers, counts: Integers, codes: list[int]) -> None:
+        """Read the maps of these keys, in these slots."""
+        more = [0] * (codes[-1] + 1 - len(self._ends))
+        self._begins += more
+        self._ends += more
+        ends = len(self._keys) + np.cumsum(counts)
+        begins = (ends - counts).tolist()
+        for code, begin, end in zip(codes, begins, ends.tolist(), strict=True):
+            self._begins[code], self._ends[code] = begin, end
         if len(slots):
             self._keys += _key_objects(self._rows.names(slots))
             self._kept += self._rows.objects(slots)
@@ -240,11 +266,20 @@ class Maps:
         groups = self._points.groups(hashes, self._touched.columns(codes))
         found = zip(groups.tolist(), hashes.tolist(), counts.tolist(), strict=True)
         self._large |= dict(zip(codes.tolist(), found, strict=True))
+        self._readable += int(counts[counts <= _HUGE].sum())
 
-    def _small(self, code: int) -> Entries:
-        """A small map as it was read."""
-        start, end = self._starts[code], self._starts[code + 1]
-        return dict(zip(self._keys[start:end], self._kept[start:end], strict=True))
+    def _read_large(self) -> None:
+        """Read the large maps too, all that are not huge."""
+        codes = [code for code, (_, _, count) in self._large.items() if count <= _HUGE]
+        self._append(*self._rows.members(np.array(codes)), codes)
+        for code in codes:
+            del self._large[code]
+        self._readable = self._asked = 0
+
+    def _as_read(self, code: int) -> Entries:
+        """A map as it was read."""
+        begin, end = self._begins[code], self._ends[code]
+        return dict(zip(self._keys[begin:end], self._kept[begin:end], strict=True))
 
     def _read_alone(self, code: int) -> Entries:
         """A large map as it is in the table."""

@@ -9,6 +9,7 @@ from typing import Any, Union, get_args, get_origin
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pt
 
 from headrace._runtime.columns import values
 from headrace._runtime.process.cursor import Cursor
@@ -58,6 +59,8 @@ class Grouped:
         self._uid = uid
         self._field = pa.field(spec.name, spec.type)
         self._masked = _needs_mask(spec)
+        kind = spec.type
+        self._is_number = pt.is_integer(kind) or kind in (pa.float32(), pa.float64(), pa.bool_())
 
     @property
     def table(self) -> Table:
@@ -77,7 +80,7 @@ class Grouped:
 
     def objects(self, slots: Integers) -> list[Any]:
         """The values of these rows in stored form; with a TTL, pairs of when each was touched and the value."""
-        found = values(self.table.arrow(_VALUE, slots))
+        found = self._plain_objects(slots)
         if self._masked:
             for place in np.flatnonzero(self.table.get(_NONE, slots)).tolist():
                 found[place] = None
@@ -85,6 +88,12 @@ class Grouped:
             return found
         times: Any = self.table.get(TOUCHED, slots)
         return list(zip(times.tolist(), found, strict=True))
+
+    def _plain_objects(self, slots: Integers) -> list[Any]:
+        if self._is_number:
+            numbers: Any = self.table.get(_VALUE, slots)
+            return list(numbers.tolist())
+        return values(self.table.arrow(_VALUE, slots))
 
     def remove(self, codes: Integers, names: pa.Array) -> None:
         """Remove single rows, those that are there."""

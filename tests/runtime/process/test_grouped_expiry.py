@@ -124,13 +124,14 @@ STEPS = {"map": test_maps.operations(st.sampled_from("abcdef"), st.integers(0, 9
 
 
 @pytest.mark.parametrize("kind", [MapOnWrite, MapOnRead, MapByClock, ListOnWrite, ListOnRead])
-@pytest.mark.parametrize("small", [64, 1])
+@pytest.mark.parametrize(("small", "single"), [(64, 32), (1, 0), (1, 1)])
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(stuff=st.data())
-def test_entries_and_items_live_one_by_one(kind, small, stuff, monkeypatch):
+def test_entries_and_items_live_one_by_one(kind, small, single, stuff, monkeypatch):
     monkeypatch.setattr(entries, "SMALL", small)
+    monkeypatch.setattr(entries, "_SINGLE", single)
     monkeypatch.setattr(lists, "SMALL", small)
     aging = Aging(kind())
     row = st.tuples(st.sampled_from(KEYS), st.integers(-3, 3), STEPS[aging.spec.kind])

@@ -82,7 +82,7 @@ def streams(kind: type) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("small", [64, 2])
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(stuff=st.data())
 def test_lists_are_lists_through_restores(kind, small, stuff, monkeypatch):
@@ -97,7 +97,7 @@ def test_lists_are_lists_through_restores(kind, small, stuff, monkeypatch):
 
 @pytest.mark.parametrize("small", [64, 2])
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(epochs=streams(Texts), failing=st.sets(st.integers(0, 39)))
 def test_what_was_undone_is_as_if_it_had_not_been(small, epochs, failing, monkeypatch):

@@ -138,13 +138,14 @@ def streams(kind: type) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("small", [64, 2, 0])
+@pytest.mark.parametrize(("small", "single"), [(64, 32), (2, 1), (0, 0)])
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(stuff=st.data())
-def test_maps_are_dictionaries_through_restores(kind, small, stuff, monkeypatch):
+def test_maps_are_dictionaries_through_restores(kind, small, single, stuff, monkeypatch):
     monkeypatch.setattr(entries, "SMALL", small)
+    monkeypatch.setattr(entries, "_SINGLE", single)
     epochs = stuff.draw(streams(kind))
     restores = stuff.draw(
         st.dictionaries(st.integers(0, len(epochs) - 1), st.integers(1, 4), max_size=2)
@@ -153,13 +154,14 @@ def test_maps_are_dictionaries_through_restores(kind, small, stuff, monkeypatch)
     assert found == expected(ACTS, Plain, epochs)
 
 
-@pytest.mark.parametrize("small", [64, 1])
+@pytest.mark.parametrize(("small", "single"), [(64, 32), (1, 0), (1, 1)])
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(epochs=streams(Texts), failing=st.sets(st.integers(0, 39)))
-def test_what_was_undone_is_as_if_it_had_not_been(small, epochs, failing, monkeypatch):
+def test_what_was_undone_is_as_if_it_had_not_been(small, single, epochs, failing, monkeypatch):
     monkeypatch.setattr(entries, "SMALL", small)
+    monkeypatch.setattr(entries, "_SINGLE", single)
     undoing = Undoing(Texts(), MapHandle, Maps)
     assert undoing.run(epochs, failing) == undoing.expected(Plain, epochs, failing)
 
@@ -179,6 +181,30 @@ def test_a_large_map_is_neither_read_for_an_entry_nor_for_its_size(monkeypatch):
         [7, None, None, None, (5_000, False)]
     )
     assert sum(read) == 1
+
+
+def test_large_maps_are_read_when_enough_of_them_was_asked_for(monkeypatch):
+    fill = [
+        (key, [["put_all", *([f"k{i}", i] for i in range(100))]]) for key in ("ann", "bob", "cid")
+    ]
+    read = []
+    original = entries.Grouped.objects
+    monkeypatch.setattr(
+        entries.Grouped,
+        "objects",
+        lambda self, slots: read.append(len(slots)) or original(self, slots),
+    )
+    asked = [
+        (key, [["get", f"k{i}"], ["put", f"k{i}", -i]])
+        for i in range(0, 90, 7)
+        for key in ("ann", "bob")
+    ]
+    looks = [("ann", [["items"]]), ("bob", [["len"]]), ("cid", [["get", "k5"]])]
+    epochs = [fill, [*asked, *looks], looks]
+    assert run(node_of(Texts()), epochs) == expected(ACTS, Plain, epochs)
+    singles = [size for size in read if size == 1]
+    assert 300 in read
+    assert len(singles) < 12
 
 
 def test_entries_leave_the_table_when_a_map_is_emptied():
