@@ -94,12 +94,12 @@ class Alarms:
         """Call with (code, time) for all up to a time, those that are set on the way too; how many there were."""
         fired = 0
         times, codes, heap = self._times, self._codes, self._heap
-        stop = bisect_right(times, up_to)
-        while self._at < stop:
-            time, code = times[self._at], codes[self._at]
+        start, stop = self._at, bisect_right(times, up_to)
+        for place in range(start, stop):
+            time, code = times[place], codes[place]
             if heap and heap[0] < (time, code):
                 fired += self._fire_ready(call, (time, code))
-            self._at += 1
+            self._at = place + 1
             if self._cancelled and (time, code) in self._cancelled:
                 self._cancelled.discard((time, code))
             else:

@@ -11,6 +11,8 @@ import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -25,9 +27,12 @@ from headrace._runtime.process.feeder import OFFSET, PARTITION
 from headrace._runtime.rows import Rows
 from headrace._runtime.usercode import OURS, calling, cause_of
 from headrace._runtime.watchdog import IDLE, Watch, watching
+from headrace._runtime.windows.unfolded import TIMESTAMP
 from headrace.errors import EngineError
 
 __all__ = ["Call", "Caller"]
+
+_INSTANT = pa.timestamp("us", "UTC")
 
 Method = Callable[[Any, Any], Any]
 #: The method, the batch of the row and its place there, the row, the code of its key, its timestamp.
@@ -73,10 +78,12 @@ class Caller:
         if self._journal is not None or self._node.limit_us is not None:
             self._rows_with_care(method, batch, objects, codes, stamps, keyed=keyed)
             return
+        times = moments_of(batch, objects) or repeat(None)
         with self.calling(lambda: row, keyed=keyed):
-            for code, row, stamp in zip(codes, objects, stamps, strict=True):
+            for code, row, stamp, moment in zip(codes, objects, stamps, times, strict=False):
                 at.code = code
                 at.stamp = stamp
+                at.moment = moment
                 made = method(row, context)
                 if made is not None:
                     take_in(made)
@@ -91,6 +98,7 @@ class Caller:
                 at.domain = None
                 at.code = code
                 at.stamp = stamp
+                at.moment = None
                 at.watermark = stamp - 1
                 self._with_care(
                     lambda: method(row, context),  # noqa: B023 - called at once
@@ -102,15 +110,19 @@ class Caller:
         at, context, take_in = self._at, self._context, self._results.take_in
 
         def call(code: int, time: int) -> None:
+            # Timers of many keys often fall on one instant.
+            if time != at.stamp or at.moment is None:
+                at.stamp = time
+                at.moment = instant(time)
             at.code = code
-            at.stamp = time
-            made = on_timer(instant(time), context)
+            made = on_timer(at.moment, context)
             if made is not None:
                 take_in(made)
 
         def call_with_care(code: int, time: int) -> None:
             at.code = code
             at.stamp = time
+            at.moment = None
             if moves and at.domain == "event":
                 at.watermark = time
             self._with_care(
@@ -147,6 +159,7 @@ class Caller:
             for place, row in enumerate(objects):
                 at.code = codes[place]
                 at.stamp = stamps[place]
+                at.moment = None
                 self._with_care(lambda: method(row, context), bury)  # noqa: B023 - called at once
 
     def _with_care(self, call: Callable[[], Any], bury: Callable[[], tuple[Any, ...]]) -> None:
@@ -198,6 +211,19 @@ class Caller:
     def _buried_timer(self, time: int) -> tuple[str, None, None]:
         letter = {"key": self._context.key, "timer": instant(time), "domain": self._at.domain}
         return json.dumps(letter, default=shown, ensure_ascii=False), None, None
+
+
+def moments_of(batch: pa.RecordBatch, objects: Sequence[Any]) -> list[datetime] | None:
+    """The timestamps as functions see them, if a column holds just these: then they were made with the rows."""
+    stamps = batch.column(TIMESTAMP)
+    for place, column in enumerate(batch.columns):
+        if (
+            column.type == _INSTANT
+            and column.null_count == 0
+            and column.view(pa.int64()).equals(stamps)
+        ):
+            return list(map(tuple.__getitem__, objects, repeat(place)))
+    return None
 
 
 @contextmanager

@@ -23,21 +23,23 @@ _DAY_SECONDS = 86_400
 class TimerService:
     """Timers of the key at hand. Those of one key and instant are one; in `on_timer` they can be set too."""
 
-    __slots__ = ("_at", "_clock", "_event", "_uid")
+    __slots__ = ("_at", "_clock", "_event", "_set_clock", "_set_event", "_uid")
 
     def __init__(self, at: Cursor, event: Alarms, clock: Alarms, uid: str) -> None:
         self._at = at
         self._event = event
         self._clock = clock
+        self._set_event = event.set
+        self._set_clock = clock.set
         self._uid = uid
 
     def register_event_time(self, when: datetime) -> None:
         """Call `on_timer` when the watermark has reached this instant; if it has, behind the rows of this epoch."""
-        self._event.set(self._at.code, micros(when, self._uid))
+        self._set_event(self._at.code, micros(when, self._uid))
 
     def register_processing_time(self, when: datetime) -> None:
         """Call `on_timer` when the clock has reached this instant, though no row may come."""
-        self._clock.set(self._at.code, micros(when, self._uid))
+        self._set_clock(self._at.code, micros(when, self._uid))
 
     def delete_event_time(self, when: datetime) -> None:
         """Take the timer of this instant away, if there is one."""
@@ -51,7 +53,7 @@ class TimerService:
 class Context:
     """One object for all calls of an epoch; it shows what the cursor stands on."""
 
-    __slots__ = ("_at", "_touched", "metrics", "output", "shard", "timers", "uid")
+    __slots__ = ("_at", "_keys", "_touched", "metrics", "output", "shard", "timers", "uid")
 
     def __init__(
         self, at: Cursor, touched: Touched, timers: TimerService, output: Callable[[Any, Any], None],
@@ -59,6 +61,7 @@ class Context:
     ) -> None:  # fmt: skip
         self._at = at
         self._touched = touched
+        self._keys = touched.objects
         self.timers = timers
         #: Give a row to a side output.
         self.output = output
@@ -69,13 +72,19 @@ class Context:
     @property
     def key(self) -> Any:
         """The key: its value, or a tuple of several."""
-        return self._touched.objects[self._at.code]
+        try:
+            return self._keys[self._at.code]
+        except IndexError:
+            self._touched.show()
+            return self._keys[self._at.code]
 
     @property
     def timestamp(self) -> datetime | None:
         """That of the row or timer; None if rows have none."""
-        stamp = self._at.stamp
-        return None if stamp is None else instant(stamp)
+        at = self._at
+        if at.moment is None and at.stamp is not None:
+            at.moment = instant(at.stamp)
+        return at.moment
 
     @property
     def watermark(self) -> datetime | None:

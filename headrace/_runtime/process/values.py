@@ -15,7 +15,7 @@ import pyarrow as pa
 from headrace._runtime.columns import values as python_values
 from headrace._runtime.process.cursor import Cursor, Journal
 from headrace._runtime.process.layout import KEYS, THERE, Layout, column_of, touched_of
-from headrace._runtime.process.shapes import attacher, detacher, exact_type
+from headrace._runtime.process.shapes import attacher, detacher, exact_type, is_nested
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.results import build_column
 from headrace._runtime.state import ShardState
@@ -108,6 +108,33 @@ class ValueHandle:
         kept.touched[at.code] = at.clock if self._now == "clock" else _stamp(at)
 
 
+class PlainValueHandle(ValueHandle):
+    """A value that needs no care: it is stored as it is and lives as long as its key. Most are of this kind."""
+
+    __slots__ = ("_changed", "_journal", "_values")
+
+    def serve(self, kept: Kept) -> None:
+        """From now on it is a view of this."""
+        self._kept = kept
+        self._values = kept.values
+        self._changed = kept.changed
+        self._journal = kept.journal
+
+    def value(self) -> Any:
+        """The value; None if there is none."""
+        return self._values[self._at.code]
+
+    def update(self, value: Any) -> None:
+        """Put a value there."""
+        code = self._at.code
+        if type(value) is not self._exact and value is not None:
+            value = self._detach(value)
+        if self._journal is not None:
+            self._journal.append((self._values.__setitem__, code, self._values[code]))
+        self._values[code] = value
+        self._changed.append(code)
+
+
 class ReducingHandle(ValueHandle):
     """A value that others are folded into."""
 
@@ -156,6 +183,8 @@ _HANDLES: dict[str, type[ValueHandle]] = {
 
 def handle_of(spec: StateSpec, uid: str, cursor: Cursor) -> ValueHandle:
     """What a function sees of a state with one value."""
+    if spec.kind == "value" and spec.ttl is spec.codec is None and not is_nested(spec.type):
+        return PlainValueHandle(spec, uid, cursor)
     return _HANDLES[spec.kind](spec, uid, cursor)
 
 
