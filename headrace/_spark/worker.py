@@ -18,8 +18,9 @@ import pyarrow as pa
 from headrace._commit.faults import Faults
 from headrace._commit.paths import Layout
 from headrace._graph.plan import Plan
-from headrace._runtime.process.lifecycle import close_all, close_on_hangup
+from headrace._runtime.process.lifecycle import close_all
 from headrace._runtime.wire import PARCEL_BYTES, Parcel
+from headrace._spark.ending import close_at_the_end
 from headrace.config import Epochs
 from headrace.endpoints import SinkContext
 
@@ -104,7 +105,7 @@ def rebuild(spec: JobSpec) -> Job:
     """The job of a spec; unpickled once a process."""
     key = f"{spec.digest}/{spec.fence}"
     job = _jobs.get(key)
-    close_on_hangup()
+    close_at_the_end()
     if job is None:
         _jobs.clear()
         close_all()

@@ -1,6 +1,7 @@
 """User code that misbehaves in a worker of Spark: a typed error, nothing half-done; or a dead letter, and it goes on."""
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -159,3 +160,35 @@ def test_where_rows_are_read_it_is_the_same(tmp_path: Path, misdeed: Callable[[A
     with pytest.raises(UserCodeError, match=r"step 'it'[\s\S]*offset 12\n  row Row\(n=12\)"):
         env.execute()
     assert numbers(sink) == list(range(10))
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.spark.test_user_code import Doubtful, job
+
+root = Path(sys.argv[1])
+env, _ = job(root, Doubtful(print, root / "log"))
+env.execute()
+"""
+
+
+def test_workers_close_what_they_opened_when_the_program_ends(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=True,
+        timeout=300,
+    )
+    # Spark kills a worker that has waited for a minute, so on a slow machine not all come to their end.
+    lines: list[str] = []
+    for _ in range(300):
+        lines = (tmp_path / "log").read_text().splitlines()
+        if any(line.startswith("close") for line in lines):
+            break
+        time.sleep(0.1)
+    closed = [line.split()[1] for line in lines if line.startswith("close")]
+    assert closed
+    assert len(closed) == len(set(closed))
+    assert set(closed) <= {line.split()[1] for line in lines if line.startswith("open")}

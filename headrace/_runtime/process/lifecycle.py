@@ -53,7 +53,7 @@ def close_all() -> None:
 
 
 def close_on_hangup() -> None:
-    """Spark tells its workers to end with a signal, and sets what it does anew for each task."""
+    """The signal that tells a worker to end closes what is open first; only if nobody else has a use for it."""
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         signal.signal(signal.SIGHUP, _hangup)
 
