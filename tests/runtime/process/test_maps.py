@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace._graph.nodes import ERRORS, MAIN
 from headrace._runtime.process import entries
 from headrace._runtime.process.maps import MapHandle, Maps
 from headrace.errors import BuildError, UserCodeError
@@ -315,3 +316,11 @@ def test_keys_that_are_not_plain_values_are_refused_when_the_step_is_built():
 
     with pytest.raises(BuildError, match=r"Wrong.state: the key of an entry must be a plain value"):
         node_of(Wrong())
+
+
+def test_a_row_that_fails_leaves_the_map_as_it_was():
+    programs = ['[["put", "a", 1]]', '[["put", "a", 2], ["clear"], ["fail"]]', '[["items"]]']
+    rows = [(1, {"key": "ann", "n": n, "ops": ops}) for n, ops in enumerate(programs)]
+    out = KeyedHarness(node_of(Texts(), on_error="dead_letter")).epoch(OracleEpoch(0, 1, rows))
+    assert len(out[ERRORS]) == 1
+    assert out[MAIN][-1]["said"] == "[[('a', 1)]]"
