@@ -40,8 +40,8 @@ class RowContext:
     def __init__(self, uid: str, around: Surroundings, output: Callable[[Any, Any], None]) -> None:
         self._around = around
         self._stamps: Any = None
-        #: The number of the row in its batch.
-        self.place = 0
+        #: The number of the row in its batch; `IDLE` outside of calls.
+        self.place = IDLE
         #: Give a row to a side output.
         self.output = output
         self.uid = uid
@@ -53,7 +53,9 @@ class RowContext:
     @property
     def timestamp(self) -> datetime | None:
         """That of the row; None if rows have none."""
-        return None if self._stamps is None else instant(int(self._stamps[self.place]))
+        if self._stamps is None or self.place == IDLE:
+            return None
+        return instant(int(self._stamps[self.place]))
 
     @property
     def watermark(self) -> datetime | None:
@@ -147,6 +149,7 @@ class RowProcess(StatelessOperator):
                     watch.call = IDLE
                     self._undo(place)
                     failures.add(place, error)
+            context.place = IDLE
 
     def _take_in(self, made: Any, place: int) -> None:
         if type(made) not in _MANY:
@@ -164,6 +167,11 @@ class RowProcess(StatelessOperator):
         if not isinstance(tag, OutputTag) or tag.name not in self._sides:
             raise undeclared(tag, self._node.uid, self._sides)
         assert self._context is not None
+        if self._context.place == IDLE:
+            raise UserCodeError(
+                f"The code of step '{self._node.uid}' gave a row to {tag!r} in open or after a call; a row belongs to"
+                " the row that it is made of, so give it out in process_element."
+            )
         results, parents = self._made.setdefault(tag.name, ([], []))
         results.append(row.copy() if type(row) is dict else row)
         parents.append(self._context.place)

@@ -14,10 +14,13 @@ from headrace._graph import nodes
 from headrace._graph.nodes import ERRORS, MAIN
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Surroundings
+from headrace._runtime.process.context import instant
 from headrace._runtime.process.stateless import RowProcess
 from headrace._runtime.rows import Origin, Rows
+from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.errors import UserCodeError
 from headrace.processed import PlainFunction
+from headrace.testing import run_local
 from headrace.watermarks import NO_WATERMARK
 
 IN = pa.schema([("n", pa.int64())])
@@ -192,3 +195,73 @@ def test_a_call_past_its_limit_is_a_dead_letter_too() -> None:
     made = dict(step(function, on_error="dead_letter", limit_us=50_000).process(rows(1, 2, 3)))
     assert made[MAIN].batch.to_pydict() == {"n": [1, 3]}
     assert "took longer than its limit" in made[ERRORS].batch.to_pydict()["cause"][0]
+
+
+def test_outside_of_calls_there_is_no_row_to_answer() -> None:
+    class Early(hr.ProcessFunction):
+        def open(self, ctx: Any) -> None:
+            assert (ctx.timestamp, ctx.shard) == (None, 3)
+            ctx.output(BIG, {"text": "early"})
+
+        def process_element(self, value: Any, ctx: Any) -> None:
+            """Nothing."""
+
+    with pytest.raises(UserCodeError, match="in open or after a call"):
+        list(step(Early()).process(rows(1)))
+
+
+def sources(env: hr.Environment, *names: str) -> list[hr.Stream]:
+    start = datetime(2025, 1, 1, tzinfo=UTC)
+    made = [{"n": n, "at": start + timedelta(seconds=n)} for n in range(12)]
+    strategy = hr.WatermarkStrategy.monotonous().with_timestamps("at")
+    return [env.from_source(MemorySource(made), watermarks=strategy, uid=name) for name in names]
+
+
+def test_the_watermark_is_that_of_the_epoch() -> None:
+    env, sink = hr.Environment("told", epochs=hr.Epochs(rows=3)), MemorySink()
+    left, right = sources(env, "left", "right")
+    schema = {"watermark": datetime | None, "late": bool}
+
+    def told(row: Any, ctx: Any) -> list[Any]:
+        late = ctx.watermark is not None and ctx.timestamp <= ctx.watermark
+        return [{"watermark": ctx.watermark, "late": late}]
+
+    left.union(right, uid="both").process(told, schema=schema, uid="it").sink_to(sink, uid="out")
+    result = run_local(env)
+    entries = [epoch.watermarks["left+right"] for epoch in result.epochs if epoch.ranges]
+    known = {None if us == NO_WATERMARK else instant(us) for us in entries[:4]}
+    assert {row["watermark"] for row in sink.to_pylist()} == known
+    assert len(known) > 2
+    assert not any(row["late"] for row in sink.to_pylist())
+
+
+def test_what_a_window_fires_is_seen_before_the_watermark_moves() -> None:
+    env, sink = hr.Environment("told", epochs=hr.Epochs(rows=3)), MemorySink()
+    [left] = sources(env, "left")
+    fired = left.window_all(hr.windows.Tumbling(timedelta(seconds=2)))
+    fired.aggregate(rows=hr.count(), uid="windows").process(
+        lambda _, ctx: [{"ahead": ctx.watermark is None or ctx.timestamp > ctx.watermark}],
+        schema={"ahead": bool},
+        uid="it",
+    ).sink_to(sink, uid="out")
+    run_local(env)
+    assert [row["ahead"] for row in sink.to_pylist()] == [True] * 6
+
+
+def test_two_connected_streams_are_one_function() -> None:
+    class Signed(hr.CoProcessFunction):
+        def process_element1(self, value: Any, ctx: Any) -> Iterator[Numbered]:
+            yield Numbered(value.n)
+
+        def process_element2(self, value: Any, ctx: Any) -> Iterator[Numbered]:
+            yield Numbered(1 // (value.n - 1))
+
+    env, sink, dead = hr.Environment("told"), MemorySink(), MemorySink()
+    left, right = sources(env, "left", "right")
+    made = left.connect(right).process(Signed(), on_error="dead_letter", uid="it")
+    made.sink_to(sink, uid="out")
+    made.errors.sink_to(dead, uid="dead")
+    counts = run_local(env).counts["it"]
+    assert sum(row["n"] for row in sink.to_pylist()) == sum(range(12)) - 1 + 1
+    assert [letter["cause"].split(":")[0] for letter in dead.to_pylist()] == ["ZeroDivisionError"]
+    assert counts == {"in": 24, "out": 23, "dead": 1}
