@@ -29,7 +29,7 @@ def sent_columns(node: KeyedProcess, side: int) -> pa.Schema:
     """The columns of a row on its way to the shard."""
     schema = node.input_schemas[side]
     columns = plain_columns(schema, schema.names)
-    return pa.schema([*columns, *(_ORIGIN if _tells_origins(node) else ())])
+    return pa.schema([*columns, *(_ORIGIN if _tells_origins(node, side) else ())])
 
 
 class ProcessFeeder(Feeder):
@@ -38,6 +38,7 @@ class ProcessFeeder(Feeder):
     def __init__(self, node: KeyedProcess, side: int) -> None:
         self._node = node
         self._keys = node.keys[side]
+        self._tells_origins = _tells_origins(node, side)
         self._unfolded = Unfolded(self._keys, sent_columns(node, side))
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
@@ -45,7 +46,7 @@ class ProcessFeeder(Feeder):
         rows, dead = split_null_keys(rows, self._node.uid, self._keys)
         if dead is not None:
             yield ERRORS, dead
-        if _tells_origins(self._node):
+        if self._tells_origins:
             rows = _with_origins(rows)
         self._unfolded.add(rows)
 
@@ -58,8 +59,10 @@ class ProcessFeeder(Feeder):
         return self._unfolded.heavy
 
 
-def _tells_origins(node: KeyedProcess) -> bool:
-    return node.ordered or node.on_error == "dead_letter"
+def _tells_origins(node: KeyedProcess, side: int) -> bool:
+    # Broadcast rows come in the order of their sources, however many tasks read them.
+    is_broadcast = node.kind == "broadcast" and side == 1
+    return node.ordered or node.on_error == "dead_letter" or is_broadcast
 
 
 def _with_origins(rows: Rows) -> Rows:

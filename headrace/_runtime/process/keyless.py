@@ -87,10 +87,16 @@ class Keyless:
 
 
 class _Refused:
-    """Stands where code finds its state or its timers."""
+    """Stands where code finds its state or its timers, and refuses whatever is asked of it."""
 
     def __init__(self, key: NoKey, what: str) -> None:
         self._error = key.refusal(what)
 
     def __getattr__(self, _: str) -> Any:
+        raise self._error
+
+    def __getitem__(self, _: Any) -> Any:
+        raise self._error
+
+    def __setitem__(self, _: Any, value: Any) -> None:
         raise self._error

@@ -32,6 +32,7 @@ from headrace._runtime.process.instances import instance_of
 from headrace._runtime.process.keyless import Keyless, NoKey
 from headrace._runtime.process.layout import Layout
 from headrace._runtime.process.ordered import Ordered
+from headrace._runtime.process.spreading import in_source_order
 from headrace._runtime.process.stores import CLOCK_TIMERS, EVENT_TIMERS, Stores
 from headrace._runtime.process.timers import Timers
 from headrace._runtime.process.touched import Touched
@@ -101,15 +102,16 @@ class ProcessOperator(KeyedOperator):
         self._event.move(moment.before, moment.before)
         self._clock.move(moment.clock_before, moment.clock_before)
         self._take_rows()
-        at.watermark = moment.watermark
         self._event.move(moment.before, moment.watermark)
         self._clock.move(moment.clock_before, moment.clock)
         self._move_expiries(moment)
         if self._ordered is not None:
             self._deliver(self._ordered, moment)
         else:
+            at.watermark = moment.watermark
             self._look()
         self._fire()
+        at.watermark = moment.watermark
         yield from self._take()
 
     def settle(self) -> Outputs:
@@ -141,7 +143,8 @@ class ProcessOperator(KeyedOperator):
         waiting, self._waiting = self._waiting, [[] for _ in self._waiting]
         if self._node.kind == "broadcast" and waiting[1]:
             with self._keyless.broadcast(self._results, self._caller.dead) as no_key:
-                self._process_without_key(join_batches(waiting.pop()), 1, no_key)
+                batch = in_source_order(join_batches(waiting.pop()))
+                self._process_without_key(batch, 1, no_key)
         for side, batches in enumerate(waiting):
             if batches and self._layout.dealt:
                 with self._keyless.dealt() as no_key:
@@ -180,7 +183,6 @@ class ProcessOperator(KeyedOperator):
         self._instance.open()
         calls = ordered.calls(due, codes, self._objects, self._methods)
         self._caller.in_order(calls, self._fire_until)
-        self._at.watermark = moment.watermark
 
     def _codes(self, batch: pa.RecordBatch, side: int) -> Integers:
         named = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -205,6 +207,9 @@ class ProcessOperator(KeyedOperator):
 
     def _fire_domain(self, alarms: Alarms, domain: str) -> int:
         self._at.domain = domain
+        if domain == "processing":
+            # With `ordered` it follows rows and timers; what the clock fires is of no time among theirs.
+            self._at.watermark = self._moment.watermark
         return alarms.fire(self._caller.timer(self._on_timer, moves=self._ordered is not None))
 
     def _fire_until(self, time: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace._graph.nodes import KeyedProcess
+from headrace._graph.nodes import LATE, KeyedProcess
 from headrace._runtime.operator import Moment
 from headrace._runtime.process.caller import Call
 from headrace._runtime.process.waiting import Waiting, order_of
@@ -23,6 +23,7 @@ class Ordered:
 
     def __init__(self, node: KeyedProcess, state: ShardState) -> None:
         self._schemas = node.input_schemas
+        self._late = node.output_schema(LATE)
         self._waiting = [Waiting(node, side, state) for side, keys in enumerate(node.keys) if keys]
 
     def take(self, batch: pa.RecordBatch, side: int, watermark: int) -> Rows | None:
@@ -33,9 +34,14 @@ class Ordered:
         if early.all():
             return None
         late = batch.filter(pa.array(~early))
-        arrays = [late.column(field.name).cast(field.type) for field in self._schemas[side]]
-        rows = pa.RecordBatch.from_arrays(arrays, schema=self._schemas[side])
-        return Rows(rows, stamps[~early])
+        own = self._schemas[side].names
+        arrays = [
+            late.column(field.name).cast(field.type)
+            if field.name in own
+            else pa.nulls(late.num_rows, field.type)
+            for field in self._late
+        ]
+        return Rows(pa.RecordBatch.from_arrays(arrays, schema=self._late), stamps[~early])
 
     def due(self, moment: Moment) -> dict[int, pa.RecordBatch]:
         """By input, the rows that the watermark passes now."""

@@ -13,14 +13,15 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.operator import HASH, Feeder, Outputs
-from headrace._runtime.process.feeder import ProcessFeeder
+from headrace._runtime.process.feeder import OFFSET, PARTITION, SOURCE, ProcessFeeder
 from headrace._runtime.rows import Rows
 from headrace.keys import KEY_GROUPS
 
-__all__ = ["BroadcastFeeder", "DealtFeeder", "dealt", "process_feeder"]
+__all__ = ["BroadcastFeeder", "DealtFeeder", "dealt", "in_source_order", "process_feeder"]
 
 Numbers = npt.NDArray[np.int64]
 
@@ -76,6 +77,12 @@ class DealtFeeder(ProcessFeeder):
             mine = pa.array(hashes[start : start + batch.num_rows])
             start += batch.num_rows
             yield batch.set_column(batch.schema.get_field_index(HASH), HASH, mine)
+
+
+def in_source_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Broadcast rows by source, partition and offset; behind a shuffle, where these are not known, as they came."""
+    order = [(name, "ascending") for name in (SOURCE, PARTITION, OFFSET)]
+    return batch.take(pc.sort_indices(batch, order))
 
 
 def dealt(rows: Rows, first: int) -> npt.NDArray[np.uint64]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import headrace as hr
-from headrace._graph.nodes import MAIN
+from headrace._graph.nodes import ERRORS, MAIN
 from headrace._runtime.process.reading import places_of, state_table
 from headrace.errors import UserCodeError
 from headrace.testing.oracle import OracleEpoch, SidedRow
@@ -19,6 +19,7 @@ from tests.runtime.process.cases import RANDOM, Written, compare, process_node, 
 from tests.runtime.process.programs import STATES
 from tests.runtime.windows.cases import disturbances
 
+#: Those that end have tests of their own.
 FOREVER = tuple(name for name in STATES if "_" not in name)
 ROWS = {"key": str, "n": int}
 RULES = {"name": str, "n": int}
@@ -26,7 +27,7 @@ SAID = {"said": str}
 
 
 @RANDOM
-@given(written("broadcast", states=FOREVER, ordered=False, on_error="fail"), disturbances())
+@given(written("broadcast", states=FOREVER, ordered=False), disturbances())
 def test_rules_are_the_same_for_all_keys_and_shards(program: Written, how: Any) -> None:
     compare(program.node(), program.epochs, **how)
 
@@ -194,3 +195,29 @@ def test_state_of_keys_is_back_behind_broadcast_rows() -> None:
     stream = epochs([row("a"), rule("x", 1)], [rule("y", 1), row("a"), row("b")])
     found = said(KeyedHarness(step(Count()), 2).run(stream))
     assert sorted(s for s in found if "is" not in s) == ["a 1", "a 2", "b 1"]
+
+
+def test_a_broadcast_row_that_fails_is_one_dead_letter_and_changes_no_shard() -> None:
+    class Fails(Check):
+        def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            self.rules[value.name] = value.n
+            yield {"said": "nobody hears this"}
+            if value.n < 0:
+                raise ValueError("below zero")
+
+    rows = [rule("x", 1, 0), rule("x", -1, 1), rule("y", -2, 2), row("a"), row("b")]
+    found = KeyedHarness(step(Fails(), on_error="dead_letter"), 3).run(epochs(rows))
+    assert [r for r in sorted(said(found)) if ":" in r] == ["a: [('x', 1)]", "b: [('x', 1)]"]
+    assert said(found).count("nobody hears this") == 1
+    assert [letter["offset"] for letter in found[ERRORS]] == [1, 2]
+
+
+def test_rules_come_in_the_order_of_their_sources_however_they_were_read() -> None:
+    rules = [
+        SidedRow(5, {"name": "x", "n": n}, 1, (source, partition, offset))
+        for source, partition, offset, n in [
+            ("b", "0", 1, 4), ("a", "1", 0, 3), ("a", "0", 1, 2), ("b", "0", 2, 5), ("a", "0", 0, 1),
+        ]
+    ]  # fmt: skip
+    found = said(KeyedHarness(step(Check()), 2).run(epochs(rules)))
+    assert found == [f"x is {n}" for n in range(1, 6)]
