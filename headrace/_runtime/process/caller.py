@@ -106,7 +106,7 @@ class Caller:
                 )
 
     def timer(self, on_timer: Method, *, moves: bool) -> Callable[[int, int], None]:
-        """What to call with the code of a key and the time of its timer. With `moves` the watermark is that time."""
+        """What to call with the code of a key and the time of its timer. With `moves` the watermark follows."""
         at, context, take_in = self._at, self._context, self._results.take_in
 
         def call(code: int, time: int) -> None:
@@ -124,7 +124,7 @@ class Caller:
             at.stamp = time
             at.moment = None
             if moves and at.domain == "event":
-                at.watermark = time
+                at.watermark = max(at.watermark, time)
             self._with_care(
                 lambda: on_timer(instant(time), context), lambda: self._buried_timer(time)
             )

@@ -4,9 +4,11 @@ One epoch, in this order; what the first two make goes out before the tick of th
 
     early rows     judged by the watermark before
     tick           what has outlived its time goes; then timers up to the watermark fire, the earliest first,
-                   then those of the clock, and again until none is left; with `ordered`, rows that waited come
-                   among the timers
-    rows           in the order of their arrival; broadcast ones first, and else those of the first input
+                   then those of the clock, and again until none is left. With `ordered`, rows that waited come
+                   among the timers, each call sees the watermark just before it (a timer: its own time), and
+                   nothing goes but by that
+    rows           in the order of their arrival; those of the first input first, but broadcast ones, in the
+                   order of their place, before all others
     settle         timers that these rows set at or before the watermark fire; what has outlived its time by then
                    goes
 
@@ -33,6 +35,7 @@ from headrace.testing.oracle.computing import same_nan
 from headrace.testing.oracle.epochs import OracleEpoch, SidedRow, TimedRow, instant, micros
 from headrace.testing.oracle.kept import KINDS, Kept, Now, expired
 from headrace.testing.oracle.written import shown_watermark
+from headrace.watermarks import NO_WATERMARK
 
 __all__ = ["ProcessOracle", "Said"]
 
@@ -68,6 +71,8 @@ class ProcessOracle:
         self._specs = {spec.name: spec for spec in node.states}
         self._now = Now((), 0, 0, 0)
         self._waiting: list[SidedRow] = []
+        #: With `ordered`, the watermark that calls see: no later than they, whatever the epoch's is.
+        self._passed = NO_WATERMARK
         self.world = World()
         handles = {name: self._handle(spec) for name, spec in self._specs.items()}
         vars(self._function).update(handles)
@@ -86,8 +91,11 @@ class ProcessOracle:
         """One epoch."""
         now = Now((), 0, epoch.watermark, epoch.clock)
         self._rows(epoch.early, now._replace(watermark=epoch.before))
-        self._expire(now)
-        self._deliver(now)
+        self._passed = epoch.before
+        if self.node.ordered:
+            self._deliver(now)
+        else:
+            self._expire(now)
         self._fire(now)
         ticked = self._take()
         self._rows(epoch.rows, now)
@@ -96,8 +104,12 @@ class ProcessOracle:
         return Said(ticked, self._take())
 
     def _rows(self, rows: Sequence[Any], now: Now) -> None:
+        sided = [SidedRow(*row) for row in rows]
+        if self.node.kind == "broadcast":
+            # Rules in the order of their sources, then rows as they came.
+            sided.sort(key=lambda row: row.place if row.side == 1 else ())
         first = 1 if self.node.kind == "broadcast" else 0
-        for row in sorted((SidedRow(*row) for row in rows), key=lambda row: row.side != first):
+        for row in sorted(sided, key=lambda row: row.side != first):
             self._row(row, now)
 
     def _row(self, row: SidedRow, now: Now) -> None:
@@ -117,9 +129,9 @@ class ProcessOracle:
         due = [row for row in self._waiting if row.at <= now.watermark]
         self._waiting = [row for row in self._waiting if row.at > now.watermark]
         for row in sorted(due, key=lambda row: (row.at, row.side, row.place)):
-            just_before = now._replace(watermark=row.at - 1)
-            self._fire_kind("event", just_before.watermark, just_before)
-            self._process(row, just_before)
+            self._fire_kind("event", row.at - 1, now)
+            self._passed = row.at - 1
+            self._process(row, now._replace(watermark=self._passed))
 
     def _process(self, row: SidedRow, now: Now) -> None:
         key = self._key(row)
@@ -146,7 +158,9 @@ class ProcessOracle:
     def _on_timer(self, timer: Timer, now: Now) -> None:
         domain, at, key = timer
         self.world.timers.discard(timer)
-        self._now = now._replace(key=key, at=at)
+        self._passed = max(self._passed, at) if domain == "event" else now.watermark
+        watermark = self._passed if self.node.ordered else now.watermark
+        self._now = now._replace(key=key, at=at, watermark=watermark)
         context = self._context(time_domain=domain)
         letter = {"key": context.key, "timer": instant(at).isoformat(), "domain": domain}
         self._call(lambda: self._function.on_timer(instant(at), context), SidedRow(at, letter))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
@@ -22,7 +23,7 @@ from headrace._runtime.process.reading import places_of, state_table
 from headrace.schema import as_schema
 from headrace.testing.oracle import OracleEpoch, ProcessOracle, SidedRow
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
-from tests.runtime.contract import assert_same
+from tests.runtime.contract import sort
 from tests.runtime.keyed_harness import PHASE, TIME, KeyedHarness, Outputs
 from tests.runtime.process.programs import (
     INPUT,
@@ -35,12 +36,12 @@ from tests.runtime.process.programs import (
     Told,
 )
 
-#: What is printed is what was drawn: a program of a few operations need not be shrunk while it is being looked for.
+#: A program that fails is printed as it was drawn: to shrink it takes minutes.
 RANDOM = settings(
     max_examples=300 if os.environ.get("HEADRACE_EXPLORE") else 15,
     deadline=None,
     suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    phases=[Phase.explicit, Phase.generate],
 )
 UNITS = [1, 1, 1_000_000, 3_600_000_000]
 
@@ -105,10 +106,10 @@ def difference(node: KeyedProcess, epochs: Sequence[OracleEpoch], **how: Any) ->
     oracle = ProcessOracle(node)
     right = answer(oracle, epochs)
     found = shown(harness.run(epochs, **how))
-    try:
-        assert_same(found, right)
-    except AssertionError as error:
-        return str(error)
+    for output in sorted({*found, *right}):
+        mine, theirs = (Counter(map(repr, sort(x.get(output, ())))) for x in (found, right))
+        if mine != theirs:
+            return f"{output}: missing {theirs - mine}, too much {mine - theirs}"
     kept, expected = final_state(harness), expected_state(oracle)
     return None if kept == expected else f"state: {kept} is not {expected}"
 

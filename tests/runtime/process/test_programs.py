@@ -34,12 +34,36 @@ def test_each_state(state: str, how: Any, data: Any) -> None:
 
 
 @RANDOM
-@given(written("co", states=FOREVER, ordered=False, on_error="fail"), disturbances())
+@given(written(ordered=False, on_error="fail"), disturbances())
+def test_any_time_to_live(program: Written, how: Any) -> None:
+    compare(program.node(), program.epochs, **how)
+
+
+@RANDOM
+@given(written(states=FOREVER, ordered=False, on_error="dead_letter"), disturbances())
+def test_failing_rows_and_timers_leave_nothing_behind(program: Written, how: Any) -> None:
+    compare(program.node(), program.epochs, **how)
+
+
+@RANDOM
+@given(written(states=FOREVER, ordered=True, on_error="fail"), disturbances())
+def test_rows_in_the_order_of_time(program: Written, how: Any) -> None:
+    compare(program.node(), program.epochs, **how)
+
+
+@RANDOM
+@given(written("co"), disturbances())
 def test_two_inputs(program: Written, how: Any) -> None:
     compare(program.node(), program.epochs, **how)
 
 
 @RANDOM
-@given(written("broadcast", states=FOREVER, ordered=False, on_error="fail"), disturbances())
+@given(written("broadcast"), disturbances())
 def test_broadcast_rules(program: Written, how: Any) -> None:
+    compare(program.node(), program.epochs, **how)
+
+
+@RANDOM
+@given(written(), disturbances())
+def test_everything_together(program: Written, how: Any) -> None:
     compare(program.node(), program.epochs, **how)
