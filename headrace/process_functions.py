@@ -159,7 +159,8 @@ class KeyedBatchFunction(_Opened, ABC):
 
     State is `hr.state.Value` only. Its `get`, `put` and `clear`, and timers, take `ctx.keys` for all keys, an array of places
     such as `ctx.slots`, or a mask of keys. Without a default `get` gives an Arrow array with nulls; with one, numbers
-    and times come as a numpy array. A null that is put takes the value away.
+    and times come as a numpy array. A null that is put takes the value away. With a TTL in event time a value is touched at
+    the greatest timestamp that its key has in the call.
 
     Rows of a key come in the order of their arrival. Results that are as many as the rows (or timers) of the call have their
     timestamps, one by one. Any others say their own: `ctx.emit(batch, timestamps=ctx.timestamps[chosen])`, with

@@ -42,11 +42,6 @@ def _check_state(owner: str, spec: StateSpec) -> None:
             f"{owner}.{spec.name}: an hr.KeyedBatchFunction reads and writes state as columns, which only hr.state.Value"
             f" has, and this is a {spec.kind}; use Values, or derive from hr.KeyedProcessFunction, row by row."
         )
-    if spec.ttl is not None:
-        raise BuildError(
-            f"{owner}.{spec.name}: state of an hr.KeyedBatchFunction has no TTL; set a timer and clear it in on_timers, or"
-            " derive from hr.KeyedProcessFunction, row by row."
-        )
     if spec.codec is not None:
         raise BuildError(
             f"{owner}.{spec.name}: a codec works on one object at a time, and an hr.KeyedBatchFunction on columns; declare"

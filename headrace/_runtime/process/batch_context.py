@@ -50,6 +50,10 @@ class BatchContext:
         """Time has come to this."""
         self._watermark, self._clock = watermark, clock
 
+    def now(self, domain: str) -> int:
+        """The watermark or the clock, in microseconds."""
+        return self._watermark if domain == "event" else self._clock
+
     @property
     def slots(self) -> Integers:
         """For each row or timer the place of its key among `keys`."""

@@ -1,7 +1,8 @@
 """The half of a process step behind the shuffle for functions on columns: one call for all rows, one for all timers.
 
 merge (early rows)    wait for the tick
-tick                  early rows, judged by the watermark before; then timers up to the watermark and the clock
+tick                  early rows, judged by the watermark before; what has outlived its time goes; then timers up to
+                      the watermark and the clock
 merge                 rows wait for the others of the epoch
 settle                rows; then timers that were set at or before the present
 
@@ -89,6 +90,8 @@ class BatchOperator(KeyedOperator):
         self._process_waiting()
         self._context.reach(moment.watermark, moment.clock)
         self._event.move(moment.before, moment.watermark)
+        self._kept.expire("event", moment.before, moment.watermark)
+        self._kept.expire("processing", moment.clock_before, moment.clock)
         self._fire()
         yield from self._results.take()
 
@@ -99,6 +102,8 @@ class BatchOperator(KeyedOperator):
         yield from self._results.take()
         self._event.end()
         self._clock.end()
+        self._kept.forget("event", self._moment.watermark)
+        self._kept.forget("processing", self._moment.clock)
 
     def outlook(self) -> Outlook:
         """The next timers."""
@@ -140,7 +145,7 @@ class BatchOperator(KeyedOperator):
         domain: str | None = None,
     ) -> None:  # fmt: skip
         self._context.begin(keys, times, domain)
-        self._kept.begin(keys)
+        self._kept.begin(keys, self._context)
         self._results.begin(batch.num_rows, times)
         with calling(self._node.uid):
             self._instance.open()

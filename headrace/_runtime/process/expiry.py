@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.timers import Timers, timer_tables
+from headrace._runtime.process.timers import Numbered, Timers, timer_tables
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState, TableSpec, ValueSpec
 from headrace.keys import hash_keys
 
-__all__ = ["Expiry", "expiry_tables"]
+__all__ = ["Expiry", "Looks", "expiry_tables"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -37,6 +37,40 @@ def expiry_tables(layout: Layout) -> tuple[TableSpec, ...]:
     return tuple(tables)
 
 
+class Looks:
+    """The planned looks of one time domain in one shard."""
+
+    def __init__(self, domain: str, state: ShardState) -> None:
+        self._state = state
+        self._planned = _planned(domain)
+        self._timers = Timers(_looks(domain), state)
+
+    def due(self, before: int, reached: int) -> list[pa.Array]:
+        """The key columns of the keys at which to look now, some more than once; no columns if there is none."""
+        found = list(self._timers.due(before, reached)) if reached > before else []
+        return [pa.concat_arrays(column) for column in zip(*(k for k, _ in found), strict=True)]
+
+    def plan(self, keys: Numbered, codes: Integers, times: Integers, now: int) -> None:
+        """Look at these keys at these times, unless a look at or before them is planned."""
+        table = self._state.table(self._planned, 0)
+        slots, _ = table.upsert(keys.hashes(codes), keys.columns(codes))
+        planned: Any = table.get(_AT, slots)
+        earlier = (planned == 0) | (planned > times)
+        if earlier.any():
+            table.put(_AT, slots[earlier], times[earlier])
+            self._timers.put(keys, codes[earlier], times[earlier], now)
+
+    def unplan(self, keys: Numbered, codes: Integers) -> None:
+        """These keys were looked at."""
+        table = self._state.table(self._planned, 0)
+        slots = table.find(keys.hashes(codes), keys.columns(codes))
+        table.remove(slots[slots >= 0])
+
+    def forget(self, reached: int) -> None:
+        """Drop what time has passed."""
+        self._timers.forget(reached)
+
+
 class Expiry:
     """The looks of one time domain in one shard. A store tells what it has touched, and looks when it is told to."""
 
@@ -44,17 +78,15 @@ class Expiry:
         self, domain: str, state: ShardState, touched: Touched, stores: Iterable[Any]
     ) -> None:
         self._domain = domain
-        self._state = state
         self._touched = touched
         self._stores = [store for store in stores if hasattr(store, "expire")]
-        self._timers = Timers(_looks(domain), state)
+        self._looks = Looks(domain, state)
         self._due: list[int] = []
 
     def move(self, before: int, reached: int) -> None:
         """Time moves: the keys at which to look are touched."""
-        found = list(self._timers.due(before, reached)) if reached > before else []
-        if found:
-            keys = [pa.concat_arrays(column) for column in zip(*(k for k, _ in found), strict=True)]
+        keys = self._looks.due(before, reached)
+        if keys:
             codes = self._touched.codes(hash_keys(keys), keys)
             self._due += np.unique(codes).tolist()
 
@@ -62,7 +94,7 @@ class Expiry:
         """Take away what has expired of these keys, which are loaded, and plan the next looks."""
         due, self._due = self._due, []
         if due:
-            self._unplan(np.array(due, np.int64))
+            self._looks.unplan(self._touched, np.array(due, np.int64))
             self._plan_all(due, now)
 
     def write(self, now: int) -> None:
@@ -70,7 +102,7 @@ class Expiry:
         codes = sorted({code for store in self._stores for code in store.aged(self._domain)})
         if codes:
             self._plan_all(codes, now)
-        self._timers.forget(now)
+        self._looks.forget(now)
 
     def _plan_all(self, codes: list[int], now: int) -> None:
         nexts = [store.expire(self._domain, codes, now) for store in self._stores]
@@ -80,22 +112,7 @@ class Expiry:
         )
         kept = np.array(codes, np.int64)[times > 0]
         if len(kept):
-            self._plan(kept, times[times > 0], now)
-
-    def _plan(self, codes: Integers, times: Integers, now: int) -> None:
-        """Look at these keys at these times, unless a look at or before them is planned."""
-        table = self._state.table(_planned(self._domain), 0)
-        slots, _ = table.upsert(self._touched.hashes(codes), self._touched.columns(codes))
-        planned: Any = table.get(_AT, slots)
-        earlier = (planned == 0) | (planned > times)
-        if earlier.any():
-            table.put(_AT, slots[earlier], times[earlier])
-            self._timers.put(self._touched, codes[earlier], times[earlier], now)
-
-    def _unplan(self, codes: Integers) -> None:
-        table = self._state.table(_planned(self._domain), 0)
-        slots = table.find(self._touched.hashes(codes), self._touched.columns(codes))
-        table.remove(slots[slots >= 0])
+            self._looks.plan(self._touched, kept, times[times > 0], now)
 
 
 def _planned(domain: str) -> str:

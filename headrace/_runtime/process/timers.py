@@ -25,7 +25,7 @@ from headrace._runtime.state import ShardState, TableSpec
 from headrace.keys import extend_hashes
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
-__all__ = ["Due", "Timers", "changes", "in_order", "timer_tables"]
+__all__ = ["Due", "Numbered", "Timers", "changes", "in_order", "timer_tables"]
 
 Integers = npt.NDArray[np.int64]
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from headrace._runtime.process.batch_keys import Keys, as_places
 from headrace._runtime.process.column_values import as_column, filled, numpy_type, shown_as
 from headrace._runtime.process.layout import KEYS, THERE, Layout, column_of
+from headrace._runtime.process.lifetimes import Lifetimes, Present
 from headrace._runtime.state import ShardState, Table
 from headrace._runtime.state.columns import plain, to_arrow
 from headrace.errors import UserCodeError
@@ -31,29 +32,37 @@ class KeptColumns:
 
     def __init__(self, layout: Layout, state: ShardState) -> None:
         self._state = state
-        self._keys: Keys | None = None
+        self._lifetimes = Lifetimes(layout, state)
+        self._call: tuple[Keys, Present] | None = None
         # By place, the slot in the table, -1 is none; found when first asked for.
         self._slots: Integers | None = None
         self._cleared: list[Integers] = []
         self.numbers = {spec.name: number for number, spec in enumerate(layout.values)}
 
-    def begin(self, keys: Keys) -> None:
+    def begin(self, keys: Keys, at: Present) -> None:
         """A call with these keys begins."""
-        self._keys, self._slots = keys, None
+        self._call, self._slots = (keys, at), None
 
     def end(self) -> None:
         """It is over: keys without any value leave the table."""
-        cleared, self._cleared = self._cleared, []
-        self._keys = self._slots = None
-        if cleared:
-            slots = np.unique(np.concatenate(cleared))
-            there: Any = self.table.get(THERE, slots)
-            self.table.remove(slots[there == 0])
+        if self._call is not None and self._slots is not None:
+            self._cleared += self._lifetimes.end(self._call[0], self._slots, self._call[1])
+        self._call = self._slots = None
+        self._sweep()
+
+    def expire(self, domain: str, before: int, reached: int) -> None:
+        """Time moves, between two calls: take away what is over by that."""
+        self._cleared.append(self._lifetimes.expire(domain, before, reached))
+        self._sweep()
+
+    def forget(self, domain: str, reached: int) -> None:
+        """The epoch is over."""
+        self._lifetimes.forget(domain, reached)
 
     @property
     def keys(self) -> Keys | None:
         """The keys of the call; None if there is none."""
-        return self._keys
+        return None if self._call is None else self._call[0]
 
     @property
     def table(self) -> Table:
@@ -62,15 +71,13 @@ class KeptColumns:
 
     def find(self, number: int, places: Integers | None) -> tuple[Integers, Mask]:
         """The slots of these keys and whether the value of this number is there; where not, any slot."""
-        slots = self._found() if places is None else self._found()[places]
-        there = slots >= 0
-        if there.any():
-            masks: Any = self.table.get(THERE, slots)
-            there &= (masks & (1 << number)) != 0
-        return slots, there
+        assert self._call is not None
+        slots, there = self._stored(number, places)
+        return slots, self._lifetimes.living(number, places, slots, there, self._call[1])
 
     def claim(self, number: int, places: Integers | None) -> Integers:
         """The slots of these keys, where the value of this number is now there."""
+        assert self._call is not None
         found = self._found()
         asked = found if places is None else found[places]
         missing = asked < 0
@@ -79,11 +86,12 @@ class KeptColumns:
             asked = found if places is None else found[places]
         there = self.table.values(THERE)
         there[asked] |= 1 << number
+        self._lifetimes.touch(number, places, asked, self._call[1])
         return asked
 
     def clear(self, number: int, places: Integers | None) -> None:
         """The value of this number is gone."""
-        slots, there = self.find(number, places)
+        slots, there = self._stored(number, places)
         gone = slots[there]
         if len(gone):
             masks = self.table.values(THERE)
@@ -91,9 +99,17 @@ class KeptColumns:
             self.table.touch(gone)
             self._cleared.append(gone)
 
+    def _stored(self, number: int, places: Integers | None) -> tuple[Integers, Mask]:
+        slots = self._found() if places is None else self._found()[places]
+        there = slots >= 0
+        if there.any():
+            masks: Any = self.table.get(THERE, slots)
+            there &= (masks & (1 << number)) != 0
+        return slots, there
+
     def _found(self) -> Integers:
         if self._slots is None:
-            keys = self._keys
+            keys = self.keys
             assert keys is not None
             if self._state.buckets(KEYS):
                 self._slots = self.table.find(keys.hashes(), keys.columns())
@@ -102,9 +118,17 @@ class KeptColumns:
         return self._slots
 
     def _insert(self, places: Integers) -> None:
-        keys = self._keys
+        keys = self.keys
         assert keys is not None
         self._found()[places], _ = self.table.upsert(keys.hashes(places), keys.columns(places))
+
+    def _sweep(self) -> None:
+        """Keys without any value leave the table."""
+        cleared, self._cleared = [part for part in self._cleared if len(part)], []
+        if cleared:
+            slots = np.unique(np.concatenate(cleared))
+            there: Any = self.table.get(THERE, slots)
+            self.table.remove(slots[there == 0])
 
 
 class ValueColumn:

@@ -170,6 +170,73 @@ class ChainsOfColumns(hr.KeyedBatchFunction):
         return table(timers.column("user"), [(n, None) for n in at.tolist()], ctx.time_domain)
 
 
+class Mortals(hr.KeyedProcessFunction):
+    """Values that live for a time."""
+
+    def __init__(self, unit: int = 1) -> None:
+        self.unit = unit
+
+    def open(self, ctx: Any) -> None:
+        """The states."""
+        _open_mortals(self, ctx)
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        """Tell, and touch."""
+        word = f"{self.written.value()} {self.read.value()} {self.clock.value()}"
+        yield {"user": ctx.key, "n": value.n, "word": word, "domain": None}
+        for number, state in enumerate((self.written, self.read, self.clock), 2):
+            if value.n % number:
+                state.update(value.n)
+            elif value.n < 0:
+                state.clear()
+        ctx.timers.register_event_time(ctx.timestamp + value.n * self.unit * US)
+
+    def on_timer(self, timestamp: datetime, ctx: Any) -> Iterator[Any]:
+        """Tell."""
+        word = f"{self.written.value()} - {self.clock.value()}"
+        yield {"user": ctx.key, "n": None, "word": word, "domain": ctx.time_domain}
+
+
+class MortalsOfColumns(hr.KeyedBatchFunction):
+    """The same on columns, for rows of which no two in a call have the same key."""
+
+    def __init__(self, unit: int = 1) -> None:
+        self.unit = unit
+
+    def open(self, ctx: Any) -> None:
+        """The states."""
+        _open_mortals(self, ctx)
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: Any) -> Iterator[Any]:
+        """Tell, and touch."""
+        n = batch.column("n").to_numpy()
+        states = (self.written, self.read, self.clock)
+        kept = zip(*(state.get(ctx.keys).to_pylist() for state in states), strict=True)
+        told = [(m, " ".join(map(str, k))) for m, k in zip(n.tolist(), kept, strict=True)]
+        yield table(batch.column("user"), told, None)
+        for number, state in enumerate(states, 2):
+            state.put(np.flatnonzero(n % number), n[n % number != 0])
+            state.clear((n % number == 0) & (n < 0))
+        ctx.timers.register_event_time(ctx.slots, ctx.timestamps + n * self.unit)
+
+    def on_timers(self, timers: pa.RecordBatch, ctx: Any) -> pa.RecordBatch:
+        """Tell."""
+        written, clock = (s.get(ctx.slots).to_pylist() for s in (self.written, self.clock))
+        told = [(None, f"{a} - {b}") for a, b in zip(written, clock, strict=True)]
+        return table(timers.column("user"), told, ctx.time_domain)
+
+
+def _open_mortals(function: Any, ctx: Any) -> None:
+    ttls = {
+        "written": hr.state.TTL(5 * function.unit * US),
+        "read": hr.state.TTL(4 * function.unit * US, update="read_and_write"),
+        "clock": hr.state.TTL(3 * US, time="processing"),
+    }
+    for name, ttl in ttls.items():
+        state = ctx.get_state(hr.state.ValueStateDescriptor(name, int, ttl))
+        setattr(function, name, state)
+
+
 def table(users: pa.Array, told: list[Any], domain: str | None) -> pa.RecordBatch:
     """Results."""
     numbers, words = zip(*told, strict=True)

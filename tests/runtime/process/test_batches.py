@@ -18,6 +18,8 @@ from tests.runtime.keyed_harness import KeyedHarness, Outputs
 from tests.runtime.process.batch_cases import (
     Chains,
     ChainsOfColumns,
+    Mortals,
+    MortalsOfColumns,
     Totals,
     TotalsByPlace,
     node,
@@ -25,7 +27,7 @@ from tests.runtime.process.batch_cases import (
 from tests.runtime.process.cases import RANDOM, answer, expected_state, final_state, shown
 from tests.runtime.windows.cases import disturbances
 
-PAIRS = [(Totals, TotalsByPlace), (Chains, ChainsOfColumns)]
+PAIRS = [(Totals, TotalsByPlace), (Chains, ChainsOfColumns), (Mortals, MortalsOfColumns)]
 UNITS = [1, 1_000_000, 3_600_000_000]
 
 
@@ -61,6 +63,8 @@ def test_says_and_keeps_what_the_function_on_rows_does(
 ) -> None:
     unit, epochs = stream
     how = dict(how)
+    if by_row is Mortals:
+        epochs = [e._replace(early=_singles(e.early), rows=_singles(e.rows)) for e in epochs]
     oracle = ProcessOracle(node(by_row(unit)))
     right = answer(oracle, epochs)
     harness = KeyedHarness(
@@ -68,6 +72,11 @@ def test_says_and_keeps_what_the_function_on_rows_does(
     )
     assert_same(shown(harness.run(epochs, **how)), right)
     assert final_state(harness) == expected_state(oracle)
+
+
+def _singles(timed: Sequence[Any]) -> list[Any]:
+    """One row a key."""
+    return list({row[1]["user"]: row for row in timed}.values())
 
 
 EPOCHS = [
@@ -113,3 +122,17 @@ class TestChains(_Contract):
 
     def by_row(self) -> KeyedProcess:
         return node(Chains())
+
+
+class TestMortals(_Contract):
+    # What lives by the clock outlives event time.
+    keeps_a_rest = True
+
+    def epochs(self) -> Sequence[OracleEpoch]:
+        return [e._replace(early=_singles(e.early), rows=_singles(e.rows)) for e in EPOCHS]
+
+    def node(self) -> KeyedProcess:
+        return node(MortalsOfColumns())
+
+    def by_row(self) -> KeyedProcess:
+        return node(Mortals())
