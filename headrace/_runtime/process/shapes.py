@@ -126,4 +126,13 @@ def _or_none(detach: Change) -> Change:
 
 def _by_arrow(field: pa.Field, wrong: Wrong) -> Change:
     """What Arrow makes of a value: it converts what it can without loss."""
-    return lambda value: values(build_column([value], field, wrong))[0]
+    is_integer = pt.is_integer(field.type)
+
+    def change(value: Any) -> Any:
+        made = values(build_column([value], field, wrong))[0]
+        if is_integer and made != value:
+            # Arrow cuts fractions off.
+            raise wrong(0, f"the field '{field.name}' must be {field.type}, but it is {value!r}")
+        return made
+
+    return change

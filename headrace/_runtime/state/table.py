@@ -33,7 +33,6 @@ __all__ = ["Table"]
 _FIRST_SLOTS = 256
 _PROBE_ROWS = 32_768
 _USED, _DEAD = 0, 1
-_NO_ROWS: Slots = np.empty(0, dtype=np.int64)
 
 
 class Table:
@@ -60,10 +59,8 @@ class Table:
             "hash": np.dtype(np.uint64),
             "live": np.dtype(np.bool_),
         }
-        for key in self.key_columns:
-            dtypes |= key.dtypes(key=True)
-        for value in self._values.values():
-            dtypes |= value.dtypes(key=False)
+        for column in (*self.key_columns, *self._values.values()):
+            dtypes |= column.dtypes(key=column in self.key_columns)
         if name is not None:
             return Block(self._arrays, dtypes, name=name)
         sizes = dict.fromkeys(dtypes, slots) | {"cells": 2 * slots}
@@ -205,7 +202,7 @@ class Table:
         changes, self._changes = self._changes, []
         touched = sum(slots.size for slots in changes)
         if touched * 16 < self._used:
-            return np.unique(np.concatenate(changes)) if changes else _NO_ROWS
+            return np.unique(np.concatenate([np.empty(0, np.int64), *changes]))
         mask = np.zeros(self._used, dtype=np.bool_)
         for slots in changes:
             mask[slots] = True

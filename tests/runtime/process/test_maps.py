@@ -242,6 +242,8 @@ class Odd(hr.KeyedProcessFunction):
         (lambda f: f.texts.put(5, 1), "must be string"),
         (lambda f: f.numbers.put(2**63, 1), "must be int64"),
         (lambda f: f.numbers.put("a", 1), "must be int64"),
+        (lambda f: f.numbers.put(1.5, 1), "must be int64, but it is 1.5"),
+        (lambda f: f.numbers.put(1, 1.5), "must be int64, but it is 1.5"),
         (lambda f: f.days.put(datetime(2025, 1, 1), Decimal(1)), "naive"),
     ],
 )
