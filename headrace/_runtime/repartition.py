@@ -23,7 +23,7 @@ from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.state import TableSpec
 from headrace._runtime.usercode import calling
 from headrace._runtime.watchdog import watching
-from headrace._runtime.windows.unfolded import TIMESTAMP, is_enough, join_batches
+from headrace._runtime.windows.unfolded import TIMESTAMP, is_enough, join_batches, plain_columns
 from headrace.keys import KEY_GROUPS, hash_keys
 
 __all__ = ["RepartitionFeeder", "RepartitionOperator", "repartition_tables"]
@@ -48,7 +48,9 @@ class RepartitionFeeder(Feeder):
     def __init__(self, node: nodes.Repartition) -> None:
         self._node = node
         own = [pa.field(TIMESTAMP, pa.int64()), pa.field(HASH, pa.uint64())]
-        self._schema = pa.schema([*node.schema, *own])
+        # Views can be neither sorted by shard nor joined.
+        self._columns = plain_columns(node.schema, node.schema.names)
+        self._schema = pa.schema([*self._columns, *own])
         # working state
         self._dealt = 0
         self._batches: list[pa.RecordBatch] = []
@@ -59,7 +61,8 @@ class RepartitionFeeder(Feeder):
         stamps = pa.nulls(len(rows), pa.int64())
         if rows.timestamps is not None:
             stamps = pa.array(rows.timestamps, pa.int64())
-        arrays = [*rows.batch.columns, stamps, pa.array(self._hashes(rows))]
+        columns = rows.batch.cast(self._columns).columns
+        arrays = [*columns, stamps, pa.array(self._hashes(rows))]
         self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         if is_enough(self._batches):
             self._join()

@@ -14,8 +14,9 @@ import headrace as hr
 from headrace._graph import nodes
 from headrace._local.job import POINTS
 from headrace._runtime.operator import HASH
-from headrace._runtime.repartition import RepartitionFeeder
+from headrace._runtime.repartition import RepartitionFeeder, RepartitionOperator
 from headrace._runtime.rows import Origin, Rows
+from headrace._runtime.wire import decode_rows, encode_rows, split_by_shard
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.errors import UserCodeError
 from headrace.keys import key_groups
@@ -168,3 +169,27 @@ def test_rows_with_and_without_time_stay_apart() -> None:
         "{'n': 1, 'timed': True}",
         "{'n': 2, 'timed': False}",
     ]
+
+
+@pytest.mark.parametrize("said", [{}, {"partitioner": lambda *_: 0, "keys": ("word", "view")}])
+def test_columns_of_all_types_cross(said: Any) -> None:
+    words = ["a", "b", None, "a"]
+    columns = {
+        "word": pa.array(words).dictionary_encode(),
+        "view": pa.array(words, pa.string_view()),
+        "list": pa.array([[1], [], None, [None]], pa.list_(pa.int64())),
+        "map": pa.array([[("k", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+    }
+    batch = pa.RecordBatch.from_pydict(columns)
+    node = nodes.Repartition(id=1, uid="it", inputs=(), schema=batch.schema, **said)
+    feeder, operator = RepartitionFeeder(node), RepartitionOperator(node)
+    for part in (batch.slice(0, 1), batch.slice(1)):
+        list(feeder.feed(Rows(part, None), 0))
+    for fed in feeder.flush():
+        for _, piece in split_by_shard(fed, 2):
+            operator.merge(decode_rows(encode_rows(piece)))
+    moved = [rows.batch for _, rows in operator.settle()]
+    assert all(found.schema.equals(batch.schema) for found in moved)
+    arrived = [row for found in moved for row in found.to_pylist()]
+    assert sorted(map(str, arrived)) == sorted(map(str, batch.to_pylist()))
+    assert list(operator.tick(None)) == []  # type: ignore[arg-type]

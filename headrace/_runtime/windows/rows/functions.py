@@ -15,7 +15,7 @@ from headrace._runtime.results import build_batch
 from headrace._runtime.rows import Rows
 from headrace._runtime.rowwise import as_declared
 from headrace._runtime.state import ShardState
-from headrace._runtime.usercode import calling
+from headrace._runtime.usercode import Shown, calling
 from headrace._runtime.windows.rows.context import instant, shown_watermark, time_window
 from headrace._runtime.windows.rows.firing import Firing
 from headrace._runtime.windows.rows.globals import GlobalState
@@ -84,7 +84,7 @@ class Functions:
         batches: list[Output] = []
         for number, (firing, key) in enumerate(zip(firings, self._keys_of(keys), strict=True)):
             context = self._context(firing, key, owned[number])
-            with calling(self._node.uid):
+            with calling(self._node.uid, key=self._shown(key)):
                 if self._node.batches is not None:
                     batches += self._call_batch(given[number], context, firing.stamp)
                 else:
@@ -99,7 +99,7 @@ class Functions:
         self._open()
         owned = self._globals.of(keys)
         for number, (firing, key) in enumerate(zip(firings, self._keys_of(keys), strict=True)):
-            with calling(self._node.uid):
+            with calling(self._node.uid, key=self._shown(key)):
                 function.clear(self._context(firing, key, owned[number]))
         return self._take()
 
@@ -153,6 +153,10 @@ class Functions:
         rows, stamps = self._made.setdefault(output, ([], []))
         rows.append(row)
         stamps.append(stamp)
+
+    def _shown(self, key: Any) -> Shown:
+        """The key for a message; None where there is none."""
+        return (lambda: key) if self._node.keys else None
 
     def _keys_of(self, keys: Sequence[pa.Array]) -> list[Any]:
         """None where there is no key: nobody chose the one that stands for it."""

@@ -150,7 +150,7 @@ def test_a_function_is_opened_before_its_first_call_and_closed_behind_the_last()
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda _: 1 / 0, "'per-key' raised ZeroDivisionError"),
+        (lambda _: 1 / 0, r"'per-key' raised ZeroDivisionError[\s\S]*at key 'a'"),
         (lambda _: [{"unknown": 1}], "it returned the field 'unknown'"),
         (lambda _: {"key": "a"}, "process must yield rows"),
         (lambda _: [(hr.OutputTag("nowhere", {"x": int}), {"x": 1})], "declared are: 'big', 'empty'"),
