@@ -29,6 +29,12 @@ def test_rows_of_both_inputs_share_state_and_timers(program: Written, how: Any) 
     compare(program.node(), [first_input_first(epoch) for epoch in program.epochs], **how)
 
 
+@RANDOM
+@given(written("co", states=FOREVER, ordered=True), disturbances())
+def test_rows_of_both_inputs_in_the_order_of_their_time(program: Written, how: Any) -> None:
+    compare(program.node(), program.epochs, **how)
+
+
 def first_input_first(epoch: Any) -> Any:
     """Nothing is promised about the order between the inputs; this is the one that the engine has."""
 

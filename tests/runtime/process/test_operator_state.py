@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace._graph.nodes import MAIN
+from headrace._graph.nodes import ERRORS, MAIN
 from headrace._runtime.process.spreading import dealt
 from headrace.errors import UserCodeError
 from headrace.keys import key_groups, shards_of
@@ -60,11 +60,16 @@ class Both(Doing, hr.CoProcessFunction):
         yield from self._act(value)
 
 
-def step(function: Any) -> Any:
+def step(function: Any, **said: Any) -> Any:
     two = isinstance(function, hr.CoProcessFunction)
     inputs = [ROWS, ROWS] if two else [ROWS]
     return process_node(
-        function, "co" if two else "keyed", schema=SAID, inputs=inputs, keys=[()] * len(inputs)
+        function,
+        "co" if two else "keyed",
+        schema=SAID,
+        inputs=inputs,
+        keys=[()] * len(inputs),
+        **said,
     )
 
 
@@ -162,3 +167,23 @@ def test_timers_and_keys_are_refused() -> None:
     stream = [OracleEpoch(0, 1, [SidedRow(0, {"n": 1, "do": ""}, 0, ("source", "0", 1))])]
     with pytest.raises(UserCodeError, match=r"uses ctx.timers, but its rows have no keys"):
         KeyedHarness(step(Timed())).run(stream)
+
+
+def test_a_row_that_fails_leaves_the_items_as_they_were() -> None:
+    class Fails(Listed):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield from self._act(value)
+            if value.n < 0:
+                raise ValueError("below zero")
+
+    rows = [(1, "add"), (-2, "add"), (3, "add"), (-4, "clear"), (-5, "replace"), (6, "look")]
+    stream = [
+        OracleEpoch(0, 1, [SidedRow(0, {"n": n, "do": do}, 0, ("source", "0", abs(n)))])
+        for n, do in rows
+    ]
+    node = step(Fails(), on_error="dead_letter")
+    found = KeyedHarness(node).run(stream)
+    assert [(row["n"], row["items"]) for row in found[MAIN]] == [(1, [1]), (3, [1, 3]), (6, [1, 3])]
+    assert [row["offset"] for row in found[ERRORS]] == [2, 4, 5]
+    together = [OracleEpoch(0, 1, [row for epoch in stream for row in epoch.rows])]
+    assert KeyedHarness(node).run(together)[MAIN] == found[MAIN]
