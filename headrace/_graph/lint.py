@@ -27,7 +27,7 @@ __all__ = ["has_few_values", "warn_of_unbounded", "warn_of_unbounded_reduce"]
 
 #: Of keys that may come and go; the other kinds belong to the step as a whole.
 _OF_KEYS = frozenset({"value", "list", "map", "reducing", "aggregating"})
-_CLEARS = frozenset({"clear", "remove", "clear_all"})
+_CLEARS = frozenset({"clear", "remove"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _SKIPPED = frozenset(
     {"CACHE", "EXTENDED_ARG", "NOP", "RESUME", "PRECALL", "PUSH_NULL", "COPY_FREE_VARS"}

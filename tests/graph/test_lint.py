@@ -295,3 +295,20 @@ def test_code_without_source_is_read_too() -> None:
         scope,
     )
     assert warned(scope["Typed"]()) == []
+
+
+class OnColumns(hr.KeyedBatchFunction):
+    seen: Value[int]
+
+    def process_batch(self, batch: Any, ctx: Any) -> Any:
+        self.seen.put(ctx.keys, self.seen.get(ctx.keys, default=0) + 1)
+
+
+class ClearedOnColumns(OnColumns):
+    def on_timers(self, timers: Any, ctx: Any) -> Any:
+        self.seen.clear(ctx.keys)
+
+
+def test_functions_on_columns_are_read_alike() -> None:
+    assert len(warned(OnColumns())) == 1
+    assert warned(ClearedOnColumns()) == []
