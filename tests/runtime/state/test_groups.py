@@ -1,6 +1,7 @@
 """Grouped tables against a dictionary of dictionaries, and what many or few members cost."""
 
 import time
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from headrace._runtime.state import (
     compaction,
     table,
 )
+from headrace._runtime.state.replica import open_replica
 from headrace._runtime.state.rescale import rescale
 from headrace.keys import extend_hashes, groups_of, hash_keys, key_groups, shards_of
 
@@ -236,6 +238,33 @@ def test_a_table_opens_from_its_blocks():
     add(table, [1, 1, 2], [7, 8, 9])
     again = Table(NUMBERS, arrays, table.blocks)
     assert read(again, [2, 1])[0] == [[9], [7, 8]]
+
+
+class Unread(MemoryChunkStore):
+    """A log that nobody reads: the replica is whole."""
+
+    def chunk(self, number):
+        raise AssertionError(number)
+
+
+def test_groups_lie_in_the_mapped_files_of_a_replica(tmp_path):
+    store = Unread()
+    for number in range(4):
+        arrays = open_replica(
+            tmp_path / "replicas", "one", operator="t", shard=0, wait=timedelta(0)
+        )
+        state = ShardState([NUMBERS], store, arrays, range(128))
+        state.open()
+        add(
+            state.table("numbers", 0),
+            np.arange(700) % 7,
+            np.full(700, number * 1_000) + np.arange(700),
+        )
+        state.commit()
+        found, counts = read(state.table("numbers", 0), [6, 9])
+        assert counts == [100 * (number + 1), 0]
+        assert found[0][:2] == [6, 13]
+        arrays.close()
 
 
 def test_a_group_of_many_members_is_read_and_left_in_few_steps():
