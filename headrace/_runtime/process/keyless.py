@@ -70,6 +70,8 @@ class Keyless:
         finally:
             self._stores.whole.let_write(allowed=False)
             self._context.metrics = metrics
+        # Rules may be timeless where rows are not, and what comes of them goes the same way.
+        results.date(marks[0])
         if not self._is_first:
             results.undo(marks[0])
             del dead[marks[1] :]

@@ -116,9 +116,11 @@ class PlainValueHandle(ValueHandle):
     def serve(self, kept: Kept) -> None:
         """From now on it is a view of this."""
         self._kept = kept
-        self._values = kept.values
-        self._changed = kept.changed
-        self._journal = kept.journal
+        if isinstance(kept, Kept):
+            self._values, self._changed, self._journal = kept.values, kept.changed, kept.journal
+        else:
+            # It stands there to refuse whatever is asked of it.
+            self._values = self._changed = kept
 
     def value(self) -> Any:
         """The value; None if there is none."""
@@ -183,7 +185,8 @@ _HANDLES: dict[str, type[ValueHandle]] = {
 
 def handle_of(spec: StateSpec, uid: str, cursor: Cursor) -> ValueHandle:
     """What a function sees of a state with one value."""
-    if spec.kind == "value" and spec.ttl is spec.codec is None and not is_nested(spec.type):
+    bare = spec.ttl is None and spec.codec is None and not is_nested(spec.type)
+    if spec.kind == "value" and bare:
         return PlainValueHandle(spec, uid, cursor)
     return _HANDLES[spec.kind](spec, uid, cursor)
 
