@@ -123,7 +123,10 @@ class BroadcastProcessFunction(_Opened, ABC):
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: Any) -> Iterable[Any] | None:
-        """What becomes of a broadcast row: change the broadcast state, the same way in every shard."""
+        """What becomes of a broadcast row: change the broadcast state, the same way in every shard.
+
+        Results have the timestamp of the row or, if it has none, the clock of the epoch.
+        """
 
 
 class KeyedBroadcastProcessFunction(_Opened, ABC):

@@ -150,6 +150,20 @@ def test_rules_reach_every_shard_and_count_once(how: Any) -> None:
     assert result.metrics["check"]["rules"] == 4
 
 
+def test_what_timeless_rules_say_has_the_time_of_the_clock_and_leaves_the_rest_its_own() -> None:
+    env, sink = hr.Environment("windows", epochs=hr.Epochs(rows=100)), MemorySink()
+    stream = timed("orders", env, [order(n, "a", 50) for n in range(20)], ORDERS)
+    rules = env.from_source(MemorySource([{"name": "r", "least": 1}], RULES), uid="rules")
+    checked = stream.key_by("id").connect(rules.broadcast())
+    said = checked.process(Large(), schema={"id": str, "said": str}, uid="check")
+    windowed = said.key_by("id").window(hr.windows.Tumbling(10 * SECOND))
+    windowed.aggregate(n=hr.count(), uid="counts").sink_to(sink, uid="out")
+    result = run_local(env, shards=2)
+    found = {(row["id"], row["window_start"]): row["n"] for row in sink.to_pylist()}
+    clock = datetime.fromtimestamp(result.epochs[0].clock_us // 1_000_000 // 10 * 10, UTC)
+    assert found == {("a", START): 10, ("a", START + 10 * SECOND): 10, ("", clock): 1}
+
+
 class LargeOfAll(hr.BroadcastProcessFunction):
     rules: hr.state.Broadcast[str, int]
 

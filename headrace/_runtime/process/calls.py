@@ -70,6 +70,12 @@ class Results:
             for row in rows[mark.get(name, 0) :]:
                 self._fitting(name)(row)
 
+    def date(self, mark: dict[str, int]) -> None:
+        """What was made since then of rows without a timestamp has the time of the clock."""
+        for name, (_, stamps) in self._made.items():
+            first = mark.get(name, 0)
+            stamps[first:] = [self._at.clock if at is None else at for at in stamps[first:]]
+
     def take(self) -> list[Output]:
         """All of it, as batches."""
         made, self._made = self._made, {}
