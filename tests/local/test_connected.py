@@ -185,6 +185,58 @@ def test_rows_without_keys_see_the_rules_too(how: Any) -> None:
     assert result.counts["check"] == {"in": 28, "held": 28, "out": len(right)}
 
 
+class Beside(hr.KeyedBroadcastProcessFunction):
+    """Says how many orders each key had in the windows so far."""
+
+    counts: hr.state.Broadcast[str, int]
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield {"id": value.order, "said": f"{value.paid} {self.counts.items()}"}
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> None:
+        self.counts[value.id] = self.counts.get(value.id, 0) + value.n
+
+
+@pytest.mark.parametrize("how", [CALM, *RUNS])
+def test_results_of_windows_are_broadcast_before_the_next_tick(how: Any) -> None:
+    env, sink = hr.Environment("windows", epochs=hr.Epochs(rows=100)), MemorySink()
+    orders: list[Any] = []
+    payments: list[Any] = []
+    for n in range(40):
+        orders += [order(n, "abcd"[n % 4], n), *([cut()] if n % 10 == 9 else [])]
+        payments += [payment(n, "xyz"[n % 3], n), *([cut()] if n % 10 == 9 else [])]
+    window = hr.windows.Tumbling(8 * SECOND)
+    counts = (
+        timed("orders", env, orders, ORDERS)
+        .key_by("id")
+        .window(window)
+        .aggregate(n=hr.count(), uid="counts")
+    )
+    pair = timed("payments", env, payments, PAYMENTS).key_by("order").connect(counts.broadcast())
+    said = pair.process(Beside(), schema={"id": str, "said": str}, uid="beside")
+    said.sink_to(sink, uid="out")
+    result = run_local(env, **how)
+    # The epochs have ten rows of each; windows that end by the watermark before are known to them.
+    right = []
+    for n in range(40):
+        fired = max(0, n // 10 * 10 - 2 + 1) // 8 if n >= 10 else 0
+        shown = [(key, 2 * fired) for key in "abcd"] if fired else []
+        right.append(("xyz"[n % 3], f"{n} {shown}"))
+    assert sorted((row["id"], row["said"]) for row in sink.to_pylist()) == sorted(right)
+    assert result.counts["beside"]["in"] == 40 + result.counts["counts"]["out"]
+
+
+def test_neither_input_needs_event_time() -> None:
+    env, sink = hr.Environment("timeless"), MemorySink()
+    rows = env.from_source(MemorySource([{"id": "a", "amount": 7}], {"id": str, "amount": int}))
+    rules = env.from_source(MemorySource([{"name": "r", "least": 1}], RULES))
+    pair = rows.key_by("id").connect(rules.broadcast())
+    said = pair.process(Large(), schema={"id": str, "said": str}, uid="check")
+    said.sink_to(sink, uid="out")
+    run_local(env, shards=2)
+    assert sorted(row["said"] for row in sink.to_pylist()) == ["7 ['r'] 1", "r 1"]
+
+
 class Merge(hr.CoProcessFunction):
     def process_element1(self, value: Any, ctx: Any) -> Iterator[Any]:
         yield {"id": value.id, "said": "order"}
@@ -203,6 +255,29 @@ def test_two_streams_without_keys() -> None:
     found = sorted((row["id"], row["said"]) for row in sink.to_pylist())
     assert found == [("a", "order"), ("a", "payment"), ("b", "order")]
     assert result.counts["merge"] == {"in": 3, "out": 3}
+
+
+class Others(hr.KeyedBroadcastProcessFunction):
+    """Says how many rows there are of all keys."""
+
+    seen: hr.state.Broadcast[str, int]
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield {"id": value.id, "said": f"{self.seen.items()}"}
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> None:
+        self.seen[value.id] = self.seen.get(value.id, 0) + 1
+
+
+def test_a_stream_may_be_beside_itself() -> None:
+    env, sink = hr.Environment("itself"), MemorySink()
+    orders = timed("orders", env, [order(n, "aab"[n], n) for n in range(3)], ORDERS)
+    said = orders.key_by("id").connect(orders.broadcast())
+    said.process(Others(), schema={"id": str, "said": str}, uid="others").sink_to(sink, uid="out")
+    result = run_local(env, shards=3)
+    found = sorted((row["id"], row["said"]) for row in sink.to_pylist())
+    assert found == [(key, "[('a', 2), ('b', 1)]") for key in "aab"]
+    assert result.counts["others"] == {"in": 6, "held": 6, "out": 3}
 
 
 class Pairs(hr.ProcessFunction):
