@@ -13,6 +13,7 @@ from headrace._runtime.process.caller import Call
 from headrace._runtime.process.waiting import Waiting, order_of
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState
+from headrace._runtime.windows.arrivals import Arrivals
 from headrace._runtime.windows.unfolded import TIMESTAMP
 
 __all__ = ["Ordered"]
@@ -24,6 +25,7 @@ class Ordered:
     def __init__(self, node: KeyedProcess, state: ShardState) -> None:
         self._schemas = node.input_schemas
         self._late = node.output_schema(LATE)
+        self._arrivals = Arrivals(state)
         self._waiting = [Waiting(node, side, state) for side, keys in enumerate(node.keys) if keys]
 
     def take(self, batch: pa.RecordBatch, side: int, watermark: int) -> Rows | None:
@@ -75,3 +77,5 @@ class Ordered:
         """Drop what has come."""
         for waiting in self._waiting:
             waiting.forget(reached)
+        if all(waiting.is_over() for waiting in self._waiting):
+            self._arrivals.forget()

@@ -34,6 +34,10 @@ class Slices:
         self._names = [f"{name}:{level}" for level in range(LEVELS)]
         self._state = state
 
+    def are_gone(self) -> bool:
+        """Whether there is none."""
+        return not any(self._state.buckets(name) for name in self._names)
+
     def until(self, reached: int) -> Iterator[Table]:
         """Those in which something may have come by this time."""
         for name, slice_us in zip(self._names, _SLICES, strict=True):

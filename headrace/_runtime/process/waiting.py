@@ -98,6 +98,10 @@ class Waiting:
         """Drop what has come."""
         self._slices.forget(reached)
 
+    def is_over(self) -> bool:
+        """Whether nothing is kept, not even what has come."""
+        return self._slices.are_gone()
+
 
 def order_of(batches: dict[int, pa.RecordBatch]) -> tuple[Integers, Integers]:
     """The order in which the due rows of all inputs come: the input of each, and its place there."""

@@ -111,7 +111,7 @@ class Failing(ProcessContract):
     # What a failing timer was to forget stays.
     keeps_a_rest = True
 
-    dead_letters = 5
+    dead_letters = 4
     said: ClassVar[dict[str, Any]] = {"on_error": "dead_letter"}
 
 
