@@ -59,9 +59,12 @@ class Segment:
         report = self._report
         for (node, side, phase), feeder in self._feeders.items():
             target = self._plan.stage_of[node]
+            last, payload = None, b""
             for shard, piece in self._pieces(feeder):
                 order = (report.stage, report.task, self._next())
-                payload = encode_rows(piece)
+                if piece is not last:
+                    # What goes to all shards is the same piece again and again.
+                    last, payload = piece, encode_rows(piece)
                 yield (
                     shard,
                     Parcel("rows", order, report.attempt, node, target, phase, side, None, payload),

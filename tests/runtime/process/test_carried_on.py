@@ -1,4 +1,4 @@
-"""How long state lives may change between two runs: what was kept under the old time lives by the new one."""
+"""What may change between two runs: how long state lives, the order of lines, and rows or columns in a function."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import headrace as hr
 from headrace._graph.nodes import MAIN
 from headrace._runtime.process.reading import places_of, state_table
+from headrace.connectors.memory import MemorySource
 from headrace.testing.oracle import OracleEpoch, SidedRow
 from tests.runtime.keyed_harness import KeyedHarness
 from tests.runtime.process.cases import process_node
@@ -58,3 +61,42 @@ def test_nothing_is_kept_for_ever(ttl: int) -> None:
     harness.run([OracleEpoch(1, 8), OracleEpoch(8, 16), OracleEpoch(16, 30)])
     for place in places_of(harness.node).values():
         assert state_table(place, harness.stores).num_rows == 0
+
+
+class ByRow(hr.KeyedProcessFunction):
+    seen: hr.state.Value[int] = hr.state.FOREVER
+    name: hr.state.Value[str] = hr.state.FOREVER
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        self.seen.update((self.seen.value() or 0) + value.n)
+        self.name.update(f"{ctx.key}!")
+        yield {"seen": self.seen.value(), "name": self.name.value()}
+
+
+class ByColumn(hr.KeyedBatchFunction):
+    name: hr.state.Value[str] = hr.state.FOREVER
+    seen: hr.state.Value[int] = hr.state.FOREVER
+
+    def process_batch(self, batch: pa.RecordBatch, ctx: Any) -> Any:
+        seen = self.seen.get(ctx.keys, default=0)
+        np.add.at(seen, ctx.slots, batch.column("n").to_numpy())
+        self.seen.put(ctx.keys, seen)
+        names = self.name.get(ctx.keys).take(pa.array(ctx.slots))
+        return pa.RecordBatch.from_arrays(
+            [pa.array(seen[ctx.slots]), names], names=["seen", "name"]
+        )
+
+
+def test_a_function_of_rows_may_become_one_of_columns_and_back() -> None:
+    env = hr.Environment("carried")
+    rows = env.from_source(MemorySource([], {"key": str, "n": int}), uid="rows").key_by("key")
+    schema = {"seen": int, "name": str}
+    by_row = rows.process(ByRow(), schema=schema, uid="a")._graph.nodes[-1]
+    by_column = rows.process(ByColumn(), schema=schema, uid="b")._graph.nodes[-1]
+    harness = KeyedHarness(by_row, 2)
+    said = []
+    for number, node in enumerate([by_row, by_column, by_row]):
+        harness.node = node
+        harness.restore()
+        said += harness.run([OracleEpoch(number, number + 1, [row(5, 1 + number)])])[MAIN]
+    assert said == [{"seen": total, "name": "a!"} for total in (1, 3, 6)]
