@@ -96,6 +96,22 @@ class Maps:
         """Keys from this code on are new in the epoch."""
         self.maps += [None] * (len(self._touched) - first)
 
+    def ask(self, code: int, key: Any) -> Any:
+        """What is kept for an entry of a map of which nothing is known.
+
+        Most functions ask for one entry of a key: to look for it in what was read is cheaper than a dictionary.
+        """
+        self._read()
+        entries = self.maps[code] = _Partial(self, code)
+        if code in self._large:
+            return entries.get(key, ABSENT)
+        try:
+            found = self._kept[self._keys.index(key, self._begins[code], self._ends[code])]
+        except ValueError:
+            found = ABSENT
+        entries[key] = found
+        return found
+
     def open(self, code: int) -> Entries:
         """The map of a key, to ask for entries."""
         entries = self.maps[code]
@@ -238,27 +254,24 @@ class Maps:
 
     def _read(self) -> None:
         """Read the small maps of all keys that were touched since the last time, and find the large ones."""
-        if len(self._ends) == len(self._touched):
+        if len(self._ends) == len(self.maps):
             return
-        codes = np.arange(len(self._ends), len(self._touched))
+        codes = np.arange(len(self._ends), len(self.maps))
         slots, counts = self._rows.members(codes, at_most=SMALL)
         is_large = counts > SMALL
         if is_large.any():
             self._note_large(codes[is_large], counts[is_large])
-        self._append(slots, np.where(is_large, 0, counts), codes.tolist())
+        begins, ends = self._append(slots, np.where(is_large, 0, counts))
+        self._begins += begins
+        self._ends += ends
 
-    def _append(self, slots: Integers, counts: Integers, codes: list[int]) -> None:
-        """Read the maps of these keys, in these slots."""
-        more = [0] * (codes[-1] + 1 - len(self._ends))
-        self._begins += more
-        self._ends += more
+    def _append(self, slots: Integers, counts: Integers) -> tuple[list[int], list[int]]:
+        """Read maps of so many entries each; where they begin and end."""
         ends = len(self._keys) + np.cumsum(counts)
-        begins = (ends - counts).tolist()
-        for code, begin, end in zip(codes, begins, ends.tolist(), strict=True):
-            self._begins[code], self._ends[code] = begin, end
         if len(slots):
             self._keys += _key_objects(self._rows.names(slots))
             self._kept += self._rows.objects(slots)
+        return (ends - counts).tolist(), ends.tolist()
 
     def _note_large(self, codes: Integers, counts: Integers) -> None:
         self._points = self._points or Points(self._rows.table)
@@ -271,8 +284,9 @@ class Maps:
     def _read_large(self) -> None:
         """Read the large maps too, all that are not huge."""
         codes = [code for code, (_, _, count) in self._large.items() if count <= _HUGE]
-        self._append(*self._rows.members(np.array(codes)), codes)
-        for code in codes:
+        spans = self._append(*self._rows.members(np.array(codes)))
+        for code, begin, end in zip(codes, *spans, strict=True):
+            self._begins[code], self._ends[code] = begin, end
             del self._large[code]
         self._readable = self._asked = 0
 

@@ -65,9 +65,7 @@ class MapHandle:
             key = self._entry(key)
         code = self._at.code
         entries = self._maps.maps[code]
-        if entries is None:
-            entries = self._maps.open(code)
-        found = entries.get(key, ABSENT)
+        found = self._maps.ask(code, key) if entries is None else entries.get(key, ABSENT)
         if self._life is not None and found is not ABSENT:
             found = self._living(code, key, *found)
         if found is ABSENT:
@@ -158,9 +156,7 @@ class MapHandle:
             key = self._entry(key)
         code = self._at.code
         entries = self._maps.maps[code]
-        if entries is None:
-            entries = self._maps.open(code)
-        found = entries.get(key, ABSENT)
+        found = self._maps.ask(code, key) if entries is None else entries.get(key, ABSENT)
         if self._life is None or found is ABSENT:
             return found
         return self._living(code, key, *found)
