@@ -20,6 +20,10 @@ ALL = pa.field("__all", pa.int8())
 
 Integers = npt.NDArray[np.int64]
 
+#: Whole numbers are near each other if there are so many places for each row.
+_NEAR = 4
+_GREATEST = 2**63
+
 
 def plain_key_type(kind: pa.DataType) -> pa.DataType:
     """The type of `plain_key`."""
@@ -70,5 +74,25 @@ def number_keys(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
 
 
 def _codes(column: pa.Array) -> tuple[Integers, int]:
+    found = _codes_of_near(column) if pt.is_integer(column.type) else None
+    if found is not None:
+        return found
     encoded = column.dictionary_encode()
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
+
+
+def _codes_of_near(column: pa.Array) -> tuple[Integers, int] | None:
+    """The same for whole numbers that lie near each other, without a hash table; None if they do not."""
+    if not len(column) or column.null_count:
+        return None
+    span = pc.min_max(column).as_py()
+    width = span["max"] - span["min"] + 1
+    if width > _NEAR * len(column) or span["max"] >= _GREATEST:
+        return None
+    numbers = column.to_numpy().astype(np.int64) - span["min"]
+    rows = np.arange(len(numbers))
+    first = np.empty(width, np.int64)
+    first[numbers[::-1]] = rows[::-1]
+    mine = first[numbers]
+    codes = np.cumsum(mine == rows) - 1
+    return codes[mine], int(codes[-1]) + 1

@@ -1,6 +1,7 @@
 """Keys get one form and one number each."""
 
 import pyarrow as pa
+import pytest
 
 from headrace._runtime.plain_keys import number_keys, plain_key, plain_key_type
 
@@ -35,3 +36,15 @@ def test_equal_floats_get_equal_bytes() -> None:
         keys = plain_key(pa.array([0.0, -0.0, float("nan"), -float("nan")], kind))
         pairs = keys.to_numpy().reshape(2, 2)
         assert [a.tobytes() == b.tobytes() for a, b in pairs] == [True, True]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])
+def test_whole_numbers_near_and_far_are_numbered_alike(kind: pa.DataType) -> None:
+    edge = {pa.int8(): -128, pa.uint8(): 255, pa.int64(): -(2**63), pa.uint64(): 2**64 - 1}[kind]
+    for near in ([5, 3, 5, 4, 3], [5, 5, 3, 5], [7]):
+        for more in ([], [edge], [edge, 100]):
+            keys = pa.array([*near, *more, *near], kind)
+            numbers, firsts = number_keys([keys])
+            seen = list(dict.fromkeys(keys.to_pylist()))
+            assert numbers.tolist() == [seen.index(key) for key in keys.to_pylist()]
+            assert [keys[first].as_py() for first in firsts] == seen

@@ -15,6 +15,7 @@ from headrace._runtime.process.batch_keys import Keys
 from headrace._runtime.process.expiry import Looks
 from headrace._runtime.process.layout import KEYS, THERE, Layout, touched_of
 from headrace._runtime.state import ShardState, Table
+from headrace._runtime.state.index import distinct
 from headrace.keys import hash_keys
 from headrace.state import StateSpec
 from headrace.watermarks import END_OF_TIME
@@ -86,7 +87,7 @@ class Lifetimes:
         cleared = []
         for domain, aged in self._aged.items():
             if aged:
-                places = np.unique(np.concatenate(aged))
+                places = distinct(np.concatenate(aged))
                 cleared.append(self._age(domain, keys, places, slots[places], at.now(domain)))
                 aged.clear()
         return cleared

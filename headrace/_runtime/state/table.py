@@ -24,7 +24,17 @@ from headrace._runtime.state.columns import (
     write_initial,
 )
 from headrace._runtime.state.groups import Groups
-from headrace._runtime.state.index import ABSENT, Hashes, Mask, Same, Slots, claim, look_up, rebuild
+from headrace._runtime.state.index import (
+    ABSENT,
+    Hashes,
+    Mask,
+    Same,
+    Slots,
+    claim,
+    distinct,
+    look_up,
+    rebuild,
+)
 from headrace._runtime.state.spec import TableSpec
 from headrace.keys import hash_keys
 
@@ -33,6 +43,7 @@ __all__ = ["Table"]
 _FIRST_SLOTS = 256
 _PROBE_ROWS = 32_768
 _USED, _DEAD = 0, 1
+_NO_ROWS: Slots = np.empty(0, dtype=np.int64)
 
 
 class Table:
@@ -89,6 +100,8 @@ class Table:
         prepared = self._prepare(keys)
         slots = np.empty(len(hashes), dtype=np.int64)
         is_new = np.zeros(len(hashes), dtype=np.bool_)
+        # All of them will be there, so it is known at least how large the table gets.
+        self._reserve(len(hashes) - self._used)
         for start in range(0, len(hashes), _PROBE_ROWS):
             part = slice(start, start + _PROBE_ROWS)
             slots[part] = self._claim(hashes[part], prepared, start, is_new[part])
@@ -202,7 +215,7 @@ class Table:
         changes, self._changes = self._changes, []
         touched = sum(slots.size for slots in changes)
         if touched * 16 < self._used:
-            return np.unique(np.concatenate([np.empty(0, np.int64), *changes]))
+            return distinct(np.concatenate([_NO_ROWS, *changes]))
         mask = np.zeros(self._used, dtype=np.bool_)
         for slots in changes:
             mask[slots] = True
