@@ -161,14 +161,20 @@ def call_each(
 
 
 def _misfits(made: Made) -> Iterator[tuple[int, Exception]]:
-    """The rows whose results do not fit, found one by one."""
-
-    def lone(_: int, sentence: str) -> UserCodeError:
-        return UserCodeError(f"The result does not fit: {sentence}")
-
+    """The rows whose results do not fit, found by looking at ever smaller parts."""
     parents = range(len(made.results)) if made.parents is None else made.parents
-    for parent, result in zip(parents, made.results, strict=True):
+    waiting = [(0, len(made.results))]
+    while waiting:
+        start, end = waiting.pop()
         try:
-            made.build([result], lone)
+            made.build(made.results[start:end], _told)
         except Exception as error:  # noqa: BLE001 - a property of a user's class may raise anything
-            yield parent, error
+            if end - start == 1:
+                yield int(parents[start]), error
+            else:
+                middle = (start + end) // 2
+                waiting += [(middle, end), (start, middle)]
+
+
+def _told(_: int, sentence: str) -> UserCodeError:
+    return UserCodeError(f"The result does not fit: {sentence}")

@@ -9,8 +9,10 @@ consumer raises would be blamed on the user.
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from headrace._runtime.columns import row_objects
@@ -73,13 +75,12 @@ def cause_of(error: BaseException) -> tuple[str, str | None]:
         cause = str(error)
     else:
         cause = "".join(traceback.format_exception_only(error)).strip()
-    frames = [
-        f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_PACKAGE)
-    ]
-    if not frames:
-        return cause, None
-    shown = "".join(traceback.format_list(frames)).rstrip()
-    return cause, f"Traceback (most recent call last):\n{shown}\n{cause}"
+    at = tuple(
+        (frame.f_code, line, step)
+        for frame, line, step in _walked(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(_PACKAGE)
+    )
+    return cause, f"Traceback (most recent call last):\n{_shown(at)}\n{cause}" if at else None
 
 
 def place(
@@ -96,6 +97,31 @@ def place(
     found = [_source(origin.origin if isinstance(origin, Rows) else origin, number)]
     found += [f"key {_cut(key)}" if key is not None else "", f"row {_cut(row)}" if row else ""]
     return "\n  ".join(filter(None, found))
+
+
+def _walked(trace: TracebackType | None) -> Iterator[tuple[FrameType, int, int]]:
+    while trace is not None:
+        yield trace.tb_frame, trace.tb_lineno, trace.tb_lasti
+        trace = trace.tb_next
+
+
+@lru_cache(maxsize=512)
+def _shown(at: tuple[tuple[CodeType, int, int], ...]) -> str:
+    """Code and its lines as a traceback shows them. Many rows fail at the same place, and to show it is dear."""
+    frames = []
+    for code, line, step in at:
+        _, end, column, end_column = next(islice(code.co_positions(), max(step, 0) // 2, None))
+        frames.append(
+            traceback.FrameSummary(
+                code.co_filename,
+                line,
+                code.co_name,
+                end_lineno=end,
+                colno=column,
+                end_colno=end_column,
+            )
+        )
+    return "".join(traceback.format_list(frames)).rstrip()
 
 
 def _source(origin: Origin | None, row: int | None) -> str:
