@@ -116,7 +116,7 @@ def build(job: ProgramJob, **settings: Any) -> tuple[hr.Environment, dict[str, M
     collect(result.errors, ERRORS)
     collect(result.side_output(ASIDE), ASIDE.name)
     collect(result.side_output(ELSEWHERE), ELSEWHERE.name)
-    if job.ordered and job.kind == "keyed":
+    if job.ordered:
         collect(result.late, LATE)
     keyed = result.filter(lambda told: told.key is not None).key_by("key")
     collect(keyed.process(Behind(job.unit), uid="second"), "behind")
@@ -218,7 +218,7 @@ def _bag(rows: Sequence[Mapping[str, Any]], uid: str) -> Counter[Any]:
 
 
 def _letter(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A dead letter by its cause and the number of its row; a timer has none."""
+    """A dead letter by its cause and what it was, but for the time of its row, which JSON shows in its own way."""
     payload = row["payload"]
     fields = json.loads(payload) if isinstance(payload, str) else payload
-    return {"cause": row["cause"], "n": fields.get("n")}
+    return {"cause": row["cause"], **{k: v for k, v in fields.items() if k != "at"}}
