@@ -196,15 +196,28 @@ class Maps:
         if not self._lives_by(domain):
             return [0] * len(codes)
         assert self._ttl is not None
-        ttl_us = self._ttl.ttl_us
         for code in codes:
-            self._forget_expired(code, now - ttl_us)
-        nexts = dict(zip(codes, self._rows.expire(np.array(codes), now).tolist(), strict=True))
+            self._forget_expired(code, now - self._ttl.ttl_us)
+        return self._with_changed(codes, self._rows.expire(np.array(codes), now).tolist(), now)
+
+    def renew(self, domain: str, codes: list[int], now: int) -> list[int]:
+        """As `expire`, of what was touched in the epoch alone: a look at the rest is planned, and it may be much."""
+        nexts = [0] * len(codes)
+        return self._with_changed(codes, nexts, now) if self._lives_by(domain) else nexts
+
+    def _with_changed(self, codes: list[int], nexts: list[int], now: int) -> list[int]:
+        assert self._ttl is not None
+        found = dict(zip(codes, nexts, strict=True))
         for code, key in self._changed:
-            if code in nexts and (kept := self._known(code, key)) is not ABSENT:
-                over = kept[0] + ttl_us
-                nexts[code] = min(nexts[code] or over, over)
-        return list(nexts.values())
+            kept = self._known(code, key)
+            if kept is ABSENT or code not in found:
+                continue
+            over = kept[0] + self._ttl.ttl_us
+            if over > now:
+                found[code] = min(found[code] or over, over)
+            else:
+                self.open(code).pop(key, None)
+        return list(found.values())
 
     def write(self) -> None:
         """Put what changed into the table; once, at the end of the epoch."""

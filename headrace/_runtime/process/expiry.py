@@ -101,11 +101,13 @@ class Expiry:
         """Plan looks at what was touched in the epoch; what is over already goes at once."""
         codes = sorted({code for store in self._stores for code in store.aged(self._domain)})
         if codes:
-            self._plan_all(codes, now)
+            self._plan_all(codes, now, "renew")
         self._looks.forget(now)
 
-    def _plan_all(self, codes: list[int], now: int) -> None:
-        nexts = [store.expire(self._domain, codes, now) for store in self._stores]
+    def _plan_all(self, codes: list[int], now: int, verb: str = "expire") -> None:
+        # Only stores with many pieces for a key have a cheaper way for what was touched just now.
+        asks = [getattr(store, verb, store.expire) for store in self._stores]
+        nexts = [ask(self._domain, codes, now) for ask in asks]
         times = np.array(
             [min((t for t in found if t), default=0) for found in zip(*nexts, strict=True)],
             np.int64,

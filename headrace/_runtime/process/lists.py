@@ -153,14 +153,26 @@ class Lists:
         """
         if self._ttl is None or self._ttl.time != domain:
             return [0] * len(codes)
-        ttl_us = self._ttl.ttl_us
         for code in codes:
-            self._forget_expired(code, now - ttl_us)
-        nexts = self._rows.expire(np.array(codes), now).tolist()
+            self._forget_expired(code, now - self._ttl.ttl_us)
+        return self._with_added(codes, self._rows.expire(np.array(codes), now).tolist(), now)
+
+    def renew(self, domain: str, codes: list[int], now: int) -> list[int]:
+        """As `expire`, of what was touched in the epoch alone: a look at the rest is planned, and it may be much."""
+        nexts = [0] * len(codes)
+        if self._ttl is None or self._ttl.time != domain:
+            return nexts
+        return self._with_added(codes, nexts, now)
+
+    def _with_added(self, codes: list[int], nexts: list[int], now: int) -> list[int]:
+        assert self._ttl is not None
+        ttl_us = self._ttl.ttl_us
         for place, code in enumerate(codes):
-            for time, _ in self._added[code] or ():
-                nexts[place] = min(nexts[place] or time + ttl_us, time + ttl_us)
-        return list(nexts)
+            if added := self._added[code]:
+                added[:] = [kept for kept in added if kept[0] + ttl_us > now]
+                for time, _ in added:
+                    nexts[place] = min(nexts[place] or time + ttl_us, time + ttl_us)
+        return nexts
 
     def write(self) -> None:
         """Put what changed into the table; once, at the end of the epoch."""
@@ -215,10 +227,7 @@ class Lists:
         return self._rows.objects(slots[np.lexsort((numbers, owners))])
 
     def _forget_expired(self, code: int, last: int) -> None:
-        """Drop what is known in memory and was touched then or before."""
-        added = self._added[code]
-        if added:
-            added[:] = [kept for kept in added if kept[0] > last]
+        """Drop what was read and was touched then or before."""
         was_read = code < len(self._starts) - 1 and self._alone.get(code, self) is not None
         if was_read and code not in self._cleared:
             self._alone[code] = [kept for kept in self._stored_of(code) if kept[0] > last]
