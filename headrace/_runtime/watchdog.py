@@ -154,30 +154,34 @@ class Watchdog:
 
     def _look(self) -> None:
         seen: dict[int, tuple[Watch, int, int]] = {}
+        last = 0
         while True:
             with _lock:
                 watches = list(self._watches)
                 if not watches:
                     self._wanted.clear()
             self._wanted.wait()
+            pause = min(map(_pause_us, watches), default=0)
             now = time.monotonic_ns() // 1_000
-            seen = {id(watch): _looked(watch, seen.get(id(watch)), now) for watch in watches}
-            time.sleep(min(map(_pause_us, watches), default=0) / _SECOND_US)
+            # A process that was stopped for a while did not run its calls in that time.
+            passed, last = min(now - last, 2 * pause), now
+            seen = {id(watch): _looked(watch, seen.get(id(watch)), passed) for watch in watches}
+            time.sleep(pause / _SECOND_US)
 
 
 def _looked(
-    watch: Watch, seen: tuple[Watch, int, int] | None, now_us: int
+    watch: Watch, seen: tuple[Watch, int, int] | None, passed_us: int
 ) -> tuple[Watch, int, int]:
-    """Which call of a loop runs, and since when it has been seen to."""
+    """Which call of a loop runs, and how long it has been seen to."""
     call = watch.at
     if seen is None or seen[0] is not watch or seen[1] != call or call == IDLE:
-        return watch, call, now_us
-    since_us = seen[2]
-    if now_us - since_us < (watch.limit_us or 0):
-        return seen
+        return watch, call, 0
+    ran_us = seen[2] + passed_us
+    if ran_us < (watch.limit_us or 0):
+        return watch, call, ran_us
     watch.interrupt(call)
     # Code that catches everything goes on: it is interrupted again when as much time has passed.
-    return watch, call, now_us
+    return watch, call, 0
 
 
 def _pause_us(watch: Watch) -> int:

@@ -162,3 +162,21 @@ def test_a_forked_process_has_a_watchdog_of_its_own() -> None:
     with at_once():
         _, status = os.waitpid(child, 0)
     assert status == 0
+
+
+def test_a_process_that_was_stopped_for_a_while_blames_no_call() -> None:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(TookTooLong), watching(1_000_000) as watch:
+            watch.call = 0
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            time.sleep(0.2)
+            code = 0
+        os._exit(code)
+    os.waitpid(child, os.WUNTRACED)
+    time.sleep(1.5)
+    os.kill(child, signal.SIGCONT)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
