@@ -30,7 +30,7 @@ from headrace._runtime.watchdog import IDLE, Watch, watching
 from headrace._runtime.windows.unfolded import TIMESTAMP
 from headrace.errors import EngineError
 
-__all__ = ["Call", "Caller"]
+__all__ = ["Call", "Caller", "uncollected"]
 
 _INSTANT = pa.timestamp("us", "UTC")
 
@@ -62,7 +62,6 @@ class Caller:
         """Around calls: what fails inside is an error that names the step, the key and the row."""
         key = (lambda: self._context.key) if keyed else None
         with (
-            _uncollected(),
             watching(self._node.limit_us) as self._watch,
             calling(self._node.uid, key=key, row=row),
         ):
@@ -227,8 +226,8 @@ def moments_of(batch: pa.RecordBatch, objects: Sequence[Any]) -> list[datetime] 
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
-    """The loops make millions of objects that die by themselves; looking for cycles among them is a fifth of the time."""
+def uncollected() -> Iterator[None]:
+    """An epoch makes millions of objects that die by themselves; looking for cycles among them is a fifth of its time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -35,7 +35,13 @@ class TimerService:
 
     def register_event_time(self, when: datetime) -> None:
         """Call `on_timer` when the watermark has reached this instant; if it has, behind the rows of this epoch."""
-        self._set_event(self._at.code, micros(when, self._uid))
+        try:
+            # As in `micros`: most functions with timers come here for every row.
+            since = when - _EPOCH
+            us = (since.days * _DAY_SECONDS + since.seconds) * 1_000_000 + since.microseconds
+        except (TypeError, AttributeError):
+            us = micros(when, self._uid)
+        self._set_event(self._at.code, us)
 
     def register_processing_time(self, when: datetime) -> None:
         """Call `on_timer` when the clock has reached this instant, though no row may come."""

@@ -23,7 +23,7 @@ from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.plain_keys import key_columns
 from headrace._runtime.process.alarms import Alarms
-from headrace._runtime.process.caller import Caller
+from headrace._runtime.process.caller import Caller, uncollected
 from headrace._runtime.process.calls import Output, Results
 from headrace._runtime.process.context import Context, TimerService
 from headrace._runtime.process.cursor import Journal
@@ -96,6 +96,17 @@ class ProcessOperator(KeyedOperator):
 
     def tick(self, moment: Moment) -> Outputs:
         """Early rows, then timers."""
+        with uncollected():
+            self._tick(moment)
+        yield from self._take()
+
+    def settle(self) -> Outputs:
+        """Rows, then what they set for the past."""
+        with uncollected():
+            self._settle()
+        yield from self._take()
+
+    def _tick(self, moment: Moment) -> None:
         at = self._at
         self._moment = moment
         at.watermark, at.clock = moment.before, moment.clock
@@ -112,14 +123,13 @@ class ProcessOperator(KeyedOperator):
             self._look()
         self._fire()
         at.watermark = moment.watermark
-        yield from self._take()
+        self._collect()
 
-    def settle(self) -> Outputs:
-        """Rows, then what they set for the past."""
+    def _settle(self) -> None:
         self._take_rows()
         self._fire()
         self._look()
-        yield from self._take()
+        self._collect()
         for domain, expiry in self._expiries:
             expiry.write(self._now(domain))
         self._stores.write()
@@ -233,11 +243,14 @@ class ProcessOperator(KeyedOperator):
         for domain, expiry in self._expiries:
             expiry.look(self._now(domain))
 
+    def _collect(self) -> None:
+        """What was made so far, as batches."""
+        self._outputs += self._results.take()
+        self._outputs += self._caller.take_dead()
+
     def _take(self) -> Iterator[Output]:
-        yield from self._outputs
-        self._outputs = []
-        yield from self._results.take()
-        yield from self._caller.take_dead()
+        outputs, self._outputs = self._outputs, []
+        yield from outputs
 
 
 def _no_timers(_when: Any, context: Any) -> None:

@@ -19,6 +19,7 @@ from headrace._runtime.process.shapes import attacher, detacher, exact_type, is_
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.results import build_column
 from headrace._runtime.state import ShardState
+from headrace._runtime.state.index import distinct
 from headrace.errors import EngineError, UserCodeError
 from headrace.state import StateSpec
 
@@ -214,19 +215,20 @@ class Values:
             slots = table.find(self._touched.hashes(codes), self._touched.columns(codes))
         self._slots = np.concatenate([self._slots, slots])
         found = np.flatnonzero(slots >= 0)
+        if len(found):
+            self._read(slots[found], found, len(codes))
+            return
         for kept in self.kept:
             kept.values.extend([None] * len(codes))
             if kept.touched is not None:
                 kept.touched.extend([0] * len(codes))
-        if len(found):
-            self._read(slots[found], found + first)
 
     def write(self) -> None:
         """Put what changed into the table; a key without any value leaves it."""
-        changed = [kept.changed for kept in self.kept if kept.changed]
-        if not changed:
+        changed = [distinct(np.array(kept.changed, np.int64)) for kept in self.kept]
+        codes = changed[0] if len(changed) == 1 else distinct(np.concatenate(changed))
+        if not len(codes):
             return
-        codes = np.unique(np.concatenate([np.array(part, np.int64) for part in changed]))
         there = self._masks(codes)
         gone = codes[(there == 0) & (self._slots[codes] >= 0)]
         table = self._state.table(KEYS, 0)
@@ -238,8 +240,8 @@ class Values:
             self._place(codes[stay])
             slots = self._slots[codes[stay]]
             table.put(THERE, slots, there[stay])
-            for number, kept in enumerate(self.kept):
-                self._write(number, kept)
+            for spec, kept, own in zip(self._specs, self.kept, changed, strict=True):
+                self._write(spec, kept, own)
 
     def aged(self, domain: str) -> Iterator[int]:
         """The keys whose values that live for a time were touched."""
@@ -267,20 +269,20 @@ class Values:
             if spec.ttl is not None and spec.ttl.time == domain:
                 yield spec.ttl.ttl_us, kept
 
-    def _read(self, slots: Integers, codes: Integers) -> None:
+    def _read(self, slots: Integers, places: Integers, many: int) -> None:
+        """Read what is in these slots for the keys at these places of so many new ones."""
         table = self._state.table(KEYS, 0)
         there: Any = table.get(THERE, slots)
-        places = codes.tolist()
         for number, (spec, kept) in enumerate(zip(self._specs, self.kept, strict=True)):
-            present = ((there >> number) & 1).astype(np.bool_).tolist()
             found = python_values(table.arrow(column_of(spec), slots))
-            for code, value, is_there in zip(places, found, present, strict=True):
-                if is_there:
-                    kept.values[code] = value
+            objects = np.full(many, None, object)
+            objects[places] = np.fromiter(found, object, len(found))
+            objects[places[(there >> number) & 1 == 0]] = None
+            kept.values += objects.tolist()
             if kept.touched is not None:
-                stamps: Any = table.get(touched_of(spec), slots)
-                for code, stamp in zip(places, stamps.tolist(), strict=True):
-                    kept.touched[code] = stamp
+                stamps = np.zeros(many, np.int64)
+                stamps[places] = table.get(touched_of(spec), slots)
+                kept.touched += stamps.tolist()
 
     def _masks(self, codes: Integers) -> Integers:
         there = np.zeros(len(codes), np.int64)
@@ -300,20 +302,18 @@ class Values:
                 self._touched.hashes(new), self._touched.columns(new)
             )
 
-    def _write(self, number: int, kept: Kept) -> None:
-        if not kept.changed:
+    def _write(self, spec: StateSpec, kept: Kept, codes: Integers) -> None:
+        objects = list(map(kept.values.__getitem__, codes.tolist()))
+        there = np.array([value is not None for value in objects], np.bool_)
+        if not there.all():
+            codes, objects = codes[there], [value for value in objects if value is not None]
+        if not objects:
             return
-        spec = self._specs[number]
-        present = [code for code in set(kept.changed) if kept.values[code] is not None]
-        if not present:
-            return
-        field = pa.field(spec.name, spec.type)
-        column = build_column([kept.values[code] for code in present], field, self._wrong)
-        slots = self._slots[np.array(present, np.int64)]
-        table = self._state.table(KEYS, 0)
+        column = build_column(objects, pa.field(spec.name, spec.type), self._wrong)
+        table, slots = self._state.table(KEYS, 0), self._slots[codes]
         table.put(column_of(spec), slots, column)
         if kept.touched is not None:
-            touched = np.array([kept.touched[code] for code in present], np.int64)
+            touched = np.array(list(map(kept.touched.__getitem__, codes.tolist())), np.int64)
             table.put(touched_of(spec), slots, touched)
 
     def _wrong(self, _: int, what: str) -> UserCodeError:
