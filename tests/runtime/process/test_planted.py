@@ -5,15 +5,18 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import Phase, find, settings
 
-from headrace._runtime.process import operator
+from headrace._runtime.process import operator, ordered
 from headrace._runtime.process.alarms import Alarms
+from headrace._runtime.process.calls import Results
 from headrace._runtime.process.entries import Maps
-from headrace._runtime.process.grouped import Grouped
+from headrace._runtime.process.grouped import Grouped, Lifetime
 from headrace._runtime.process.timers import Timers
 from headrace._runtime.process.values import Values
+from headrace._runtime.windows.unfolded import TIMESTAMP
 from tests.runtime import keyed_harness
 from tests.runtime.process.cases import RANDOM, Written, difference, written
 
@@ -72,7 +75,39 @@ def _early_rows_see_the_new_watermark(patched: Patch) -> None:
     patched.setattr(operator.ProcessOperator, "tick", tick)
 
 
+def _ties_come_as_they_arrive(patched: Patch) -> None:
+    def by_arrival(batches: Any) -> Any:
+        only = {side: batch for side, batch in batches.items() if not side}
+        order = np.argsort(only[0].column(TIMESTAMP).to_numpy(), kind="stable")
+        return np.zeros(len(order), np.int64), order
+
+    patched.setattr(ordered, "order_of", by_arrival)
+
+
+def _undoing_forgets_timers(patched: Patch) -> None:
+    patched.setattr(Alarms, "_unask", lambda _: None)
+
+
+def _undoing_forgets_results(patched: Patch) -> None:
+    patched.setattr(Results, "undo", lambda *_: None)
+
+
+def _state_lives_a_little_longer(patched: Patch) -> None:
+    real = Lifetime.is_alive
+    patched.setattr(Lifetime, "is_alive", lambda self, time: real(self, time + 1))
+
+
+def _every_shard_says_what_rules_say(patched: Patch) -> None:
+    real = operator.Keyless
+
+    def always_first(*said: Any, is_first: bool) -> Any:
+        return real(*said, is_first=True)
+
+    patched.setattr(operator, "Keyless", always_first)
+
+
 PLAIN = {"ordered": False, "on_error": "fail"}
+FAILING = {"ordered": False, "on_error": "dead_letter"}
 CALM = {"shards": 1}
 MOVING = {"shards": 2, "restores": {1: 3, 2: 1, 3: 2, 4: 1}}
 
@@ -88,6 +123,11 @@ MOVING = {"shards": 2, "restores": {1: 3, 2: 1, 3: 2, 4: 1}}
         (_entries_cannot_be_removed, written(states=["map"], **PLAIN), CALM),
         (_maps_are_cleared_in_memory_only, written(states=["map"], **PLAIN), CALM),
         (_early_rows_see_the_new_watermark, written(states=["value"], **PLAIN), CALM),
+        (_ties_come_as_they_arrive, written(states=["list"], ordered=True, on_error="fail"), CALM),
+        (_undoing_forgets_timers, written(states=["value"], **FAILING), CALM),
+        (_undoing_forgets_results, written(states=["value"], **FAILING), CALM),
+        (_state_lives_a_little_longer, written(states=["map_ttl", "list_ttl"], **PLAIN), CALM),
+        (_every_shard_says_what_rules_say, written("broadcast", ["value"], **PLAIN), MOVING),
     ],
 )
 def test_planted_mistake_is_found(plant: Any, programs: Any, how: Any, monkeypatch: Patch) -> None:
