@@ -121,7 +121,9 @@ def add_process(
         if fields["kind"] == "batch":
             ordered = bool(fields.get("ordered"))
             check_batch_step(function, recorded.specs, fields["keys"][0], on_error, ordered=ordered)
-        if mortal := [s.name for s in recorded.specs if s.ttl is not None and s.ttl.time == "event"]:
+        if mortal := [
+            s.name for s in recorded.specs if s.ttl is not None and s.ttl.time == "event"
+        ]:
             what = f"State with a TTL in event time ('{mortal[0]}' of {type(function).__name__})"
             require_event_time(graph.nodes, inputs[0], what)
         # By name: state lies in tables in this order, and that of lines in a class may change.

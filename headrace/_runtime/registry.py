@@ -7,11 +7,11 @@ from headrace._graph import nodes
 from headrace._runtime import rowwise
 from headrace._runtime.asynchronous import MapAsync
 from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
-from headrace._runtime.process.batches import BatchOperator
+from headrace._runtime.process.columns.operator import BatchOperator
 from headrace._runtime.process.operator import ProcessOperator
 from headrace._runtime.process.spreading import process_feeder
 from headrace._runtime.process.stateless import RowProcess
-from headrace._runtime.process.stores import process_tables
+from headrace._runtime.process.states.stores import process_tables
 from headrace._runtime.repartition import (
     RepartitionFeeder,
     RepartitionOperator,

@@ -28,7 +28,7 @@ from headrace._epochs.planner import unread
 from headrace._graph.plan import Plan
 from headrace._plan.settings import RunSettings
 from headrace._plan.signature import describe_change, digest, signature
-from headrace._runtime.process.reading import recorded_places
+from headrace._runtime.process.reads.tables import recorded_places
 from headrace._spark.epochs import EpochRecorder, RecordedEpoch
 from headrace._spark.errors import translate
 from headrace._spark.lease import JvmLease, refuse_if_held

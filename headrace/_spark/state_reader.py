@@ -22,8 +22,8 @@ from headrace._commit.paths import Layout
 from headrace._graph.nodes import KeyedProcess
 from headrace._graph.plan import Plan
 from headrace._plan.settings import RunSettings
-from headrace._runtime.process.querying import Query
-from headrace._runtime.process.reading import find_place, recorded_places, state_table
+from headrace._runtime.process.reads.query import Query
+from headrace._runtime.process.reads.tables import find_place, recorded_places, state_table
 from headrace._runtime.state import MemoryChunkStore
 from headrace._runtime.state.log import Manifest
 from headrace._spark.errors import translate

@@ -22,7 +22,7 @@ from headrace._local.job import CrashPoint, LocalCrash, LocalJob
 from headrace._local.memory import Stores
 from headrace._runtime.histogram import Distribution
 from headrace._runtime.metrics import readings
-from headrace._runtime.process.reading import find_place, recorded_places, state_table
+from headrace._runtime.process.reads.tables import find_place, recorded_places, state_table
 from headrace.config import Epochs, to_us
 from headrace.environment import Environment
 from headrace.errors import HeadraceError

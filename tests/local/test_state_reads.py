@@ -13,8 +13,8 @@ import pytest
 
 import headrace as hr
 from headrace._graph.nodes import KeyedProcess
-from headrace._runtime.process.querying import Query
-from headrace._runtime.process.reading import places_of
+from headrace._runtime.process.reads.query import Query
+from headrace._runtime.process.reads.tables import places_of
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.errors import BuildError
 from headrace.testing import LocalResult, run_local

@@ -84,7 +84,11 @@ def test_consumers_stand_in_the_order_of_the_calls(env, bids, sink):
     bids.select("price").sink_to(sink, uid="b")
     bids.sink_to(sink, uid="c")
     plan = env.plan(shards=2)
-    assert [plan.nodes[number].uid for number, _ in plan.consumers[Port(0)]] == ["a", "select-1", "c"]
+    assert [plan.nodes[number].uid for number, _ in plan.consumers[Port(0)]] == [
+        "a",
+        "select-1",
+        "c",
+    ]
 
 
 def test_a_stream_united_with_itself_is_consumed_twice(env, bids, sink):

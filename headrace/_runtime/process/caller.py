@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from headrace._graph.nodes import ERRORS, ERRORS_SCHEMA, KeyedProcess
 from headrace._runtime.payload import as_json, shown
-from headrace._runtime.process.calls import Output, Results
 from headrace._runtime.process.context import Context, instant
 from headrace._runtime.process.cursor import Cursor, Journal
 from headrace._runtime.process.feeder import OFFSET, PARTITION
+from headrace._runtime.process.results import Output, Results
 from headrace._runtime.rows import Rows
 from headrace._runtime.usercode import OURS, calling, cause_of
 from headrace._runtime.watchdog import IDLE, Watch, watching

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headrace._runtime.process.alarms import Alarms
 from headrace._runtime.process.cursor import Cursor
+from headrace._runtime.process.timing.alarms import Alarms
 from headrace._runtime.process.touched import Touched
 from headrace.errors import UserCodeError
 from headrace.watermarks import NO_WATERMARK

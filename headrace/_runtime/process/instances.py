@@ -10,10 +10,10 @@ import copy
 from typing import Any
 
 from headrace._graph.nodes import KeyedProcess
+from headrace._runtime.process.columns.values import ValueColumn
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.lifecycle import opened
-from headrace._runtime.process.stores import handle_of
-from headrace._runtime.process.value_columns import ValueColumn
+from headrace._runtime.process.states.stores import handle_of
 from headrace.state import StateDescriptor, state_specs
 
 __all__ = ["Instance", "instance_of"]

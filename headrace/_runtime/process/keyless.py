@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.metrics import Metrics
-from headrace._runtime.process.calls import Results
 from headrace._runtime.process.context import Context
-from headrace._runtime.process.stores import Stores
+from headrace._runtime.process.results import Results
+from headrace._runtime.process.states.stores import Stores
 from headrace.errors import UserCodeError
 
 __all__ = ["Keyless", "NoKey"]

@@ -22,19 +22,19 @@ from headrace._runtime.columns import row_objects
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.plain_keys import key_columns
-from headrace._runtime.process.alarms import Alarms
 from headrace._runtime.process.caller import Caller, uncollected
-from headrace._runtime.process.calls import Output, Results
 from headrace._runtime.process.context import Context, TimerService
 from headrace._runtime.process.cursor import Journal
-from headrace._runtime.process.expiry import Expiry
 from headrace._runtime.process.instances import instance_of
 from headrace._runtime.process.keyless import Keyless, NoKey
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.ordered import Ordered
+from headrace._runtime.process.results import Output, Results
 from headrace._runtime.process.spreading import in_source_order
-from headrace._runtime.process.stores import CLOCK_TIMERS, EVENT_TIMERS, Stores
-from headrace._runtime.process.timers import Timers
+from headrace._runtime.process.states.expiry import Expiry
+from headrace._runtime.process.states.stores import CLOCK_TIMERS, EVENT_TIMERS, Stores
+from headrace._runtime.process.timing.alarms import Alarms
+from headrace._runtime.process.timing.ordered import Ordered
+from headrace._runtime.process.timing.timers import Timers
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState
 from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches

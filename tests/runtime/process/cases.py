@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from headrace._graph.nodes import ERRORS, LATE, MAIN, KeyedProcess, Port
 from headrace._graph.states import recorded_states
 from headrace._graph.tags import side_outputs_of
-from headrace._runtime.process.reading import places_of, state_table
+from headrace._runtime.process.reads.tables import places_of, state_table
 from headrace.schema import as_schema
 from headrace.testing.oracle import OracleEpoch, ProcessOracle, SidedRow
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK

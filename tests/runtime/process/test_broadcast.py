@@ -11,7 +11,7 @@ from hypothesis import given
 
 import headrace as hr
 from headrace._graph.nodes import ERRORS, MAIN
-from headrace._runtime.process.reading import places_of, state_table
+from headrace._runtime.process.reads.tables import places_of, state_table
 from headrace.errors import UserCodeError
 from headrace.testing.oracle import OracleEpoch, SidedRow
 from tests.runtime.keyed_harness import KeyedHarness

@@ -12,7 +12,7 @@ import pytest
 
 import headrace as hr
 from headrace._graph.nodes import MAIN
-from headrace._runtime.process.reading import places_of, state_table
+from headrace._runtime.process.reads.tables import places_of, state_table
 from headrace.connectors.memory import MemorySource
 from headrace.testing.oracle import OracleEpoch, SidedRow
 from tests.runtime.keyed_harness import KeyedHarness

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace._runtime import registry
-from headrace._runtime.process import entries, lists
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.lists import ListHandle, Lists
-from headrace._runtime.process.maps import MapHandle, Maps
+from headrace._runtime.process.states import entries, lists
+from headrace._runtime.process.states.lists import ListHandle, Lists
+from headrace._runtime.process.states.maps import MapHandle, Maps
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace.keys import hash_keys

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace._runtime.process import lists
+from headrace._runtime.process.states import lists
 from headrace.errors import UserCodeError
 from headrace.testing.oracle import OracleEpoch
 from tests.runtime.keyed_harness import KeyedHarness

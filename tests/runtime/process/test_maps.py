@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace._graph.nodes import ERRORS, MAIN
-from headrace._runtime.process import entries
-from headrace._runtime.process.maps import MapHandle, Maps
+from headrace._runtime.process.states import entries
+from headrace._runtime.process.states.maps import MapHandle, Maps
 from headrace.errors import BuildError, UserCodeError
 from headrace.testing.oracle import OracleEpoch
 from tests.runtime.keyed_harness import KeyedHarness

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import Phase, find, settings
 
-from headrace._runtime.process import operator, ordered
-from headrace._runtime.process.alarms import Alarms
-from headrace._runtime.process.calls import Results
-from headrace._runtime.process.entries import Maps
-from headrace._runtime.process.grouped import Grouped, Lifetime
-from headrace._runtime.process.timers import Timers
-from headrace._runtime.process.values import Values
+from headrace._runtime.process import operator
+from headrace._runtime.process.results import Results
+from headrace._runtime.process.states.entries import Maps
+from headrace._runtime.process.states.grouped import Grouped, Lifetime
+from headrace._runtime.process.states.values import Values
+from headrace._runtime.process.timing import ordered
+from headrace._runtime.process.timing.alarms import Alarms
+from headrace._runtime.process.timing.timers import Timers
 from headrace._runtime.windows.unfolded import TIMESTAMP
 from tests.runtime import keyed_harness
 from tests.runtime.process.cases import RANDOM, Written, difference, written
@@ -47,7 +48,13 @@ def _a_shard_is_lost_when_state_moves(patched: Patch) -> None:
 
 
 def _values_are_not_read_again(patched: Patch) -> None:
-    patched.setattr(Values, "_read", lambda *_: None)
+    def nothing(values: Values, _slots: Any, _places: Any, many: int) -> None:
+        for kept in values.kept:
+            kept.values += [None] * many
+            if kept.touched is not None:
+                kept.touched += [0] * many
+
+    patched.setattr(Values, "_read", nothing)
 
 
 def _entries_cannot_be_removed(patched: Patch) -> None:

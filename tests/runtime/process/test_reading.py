@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from headrace._runtime.process.layout import KEYS, THERE
-from headrace._runtime.process.reading import Place, find_place, state_table
+from headrace._runtime.process.reads.tables import Place, find_place, state_table
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState, TableSpec, ValueSpec
 from headrace.errors import BuildError
 from headrace.keys import KEY_GROUPS, extend_hashes, groups_of, hash_keys, key_groups, shards_of

@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace._graph.nodes import LATE, KeyedProcess
 from headrace._runtime.operator import Moment
 from headrace._runtime.process.caller import Call
-from headrace._runtime.process.waiting import Waiting, order_of
+from headrace._runtime.process.timing.waiting import Waiting, order_of
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState
 from headrace._runtime.windows.arrivals import Arrivals

@@ -19,7 +19,7 @@ import pyarrow.types as pt
 
 from headrace._runtime.columns import values
 from headrace._runtime.process.cursor import Journal
-from headrace._runtime.process.grouped import SMALL, Grouped, Integers
+from headrace._runtime.process.states.grouped import SMALL, Grouped, Integers
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.results import build_column
 from headrace._runtime.state import ShardState

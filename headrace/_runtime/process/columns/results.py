@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._graph.nodes import MAIN, KeyedProcess
-from headrace._runtime.process.calls import Output, undeclared
-from headrace._runtime.process.instants import as_micros
+from headrace._runtime.process.columns.instants import as_micros
+from headrace._runtime.process.results import Output, undeclared
 from headrace._runtime.rows import Rows
 from headrace._runtime.rowwise import as_declared
 from headrace.errors import UserCodeError

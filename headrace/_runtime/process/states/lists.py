@@ -16,8 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._runtime.process.cursor import Cursor, Journal
-from headrace._runtime.process.grouped import SMALL, Grouped, Integers, Lifetime, refusal_of_none
-from headrace._runtime.process.shapes import attacher, detacher
+from headrace._runtime.process.states.grouped import (
+    SMALL,
+    Grouped,
+    Integers,
+    Lifetime,
+    refusal_of_none,
+)
+from headrace._runtime.process.states.shapes import attacher, detacher
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState
 from headrace.errors import UserCodeError

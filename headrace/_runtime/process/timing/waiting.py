@@ -13,7 +13,7 @@ import pyarrow as pa
 from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.operator import HASH
 from headrace._runtime.process.feeder import OFFSET, PARTITION, SOURCE, sent_columns
-from headrace._runtime.process.slices import LEVELS, Slices
+from headrace._runtime.process.timing.slices import LEVELS, Slices
 from headrace._runtime.state import ShardState, TableSpec, ValueSpec
 from headrace._runtime.windows.arrivals import ARRIVALS, Arrivals
 from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
@@ -56,16 +56,18 @@ class Waiting:
         """Keep rows, all with timestamps after `now`."""
         if not batch.num_rows:
             return
-        times: Integers = batch.column(TIMESTAMP).to_numpy()
         keys: npt.NDArray[np.uint64] = batch.column(HASH).to_numpy()
         numbers = self._arrivals.count(keys) + np.arange(batch.num_rows)
+        order = np.argsort(batch.column(TIMESTAMP).to_numpy(), kind="stable")
+        batch, keys, numbers = batch.take(pa.array(order)), keys[order], numbers[order]
+        times: Integers = batch.column(TIMESTAMP).to_numpy()
         hashes = extend_hashes(keys, [pa.array(times), pa.array(numbers)])
         arrays = [batch.column(field.name) for field in self._schema]
         rows = pa.StructArray.from_arrays(arrays, fields=list(self._schema))
-        for table, places in self._slices.choose(times, now):
-            own = [pa.array(times[places]), pa.array(numbers[places])]
-            slots, _ = table.upsert(hashes[places], own)
-            table.put(_ROW, slots, rows.take(pa.array(places)))
+        for table, start, stop in self._slices.choose(times, now):
+            own = [pa.array(times[start:stop]), pa.array(numbers[start:stop])]
+            slots, _ = table.upsert(hashes[start:stop], own)
+            table.put(_ROW, slots, rows.slice(start, stop - start))
 
     def due(self, before: int, reached: int) -> pa.RecordBatch | None:
         """The rows that the watermark passes now, with the number of their arrival; None if there are none."""
@@ -139,4 +141,5 @@ def _ranks(names: pa.Array) -> Integers:
     known = encoded.dictionary.to_pylist()
     ranks = np.empty(len(known), np.int64)
     ranks[sorted(range(len(known)), key=known.__getitem__)] = np.arange(len(known))
-    return ranks[encoded.indices.to_numpy()]
+    found: Integers = ranks[encoded.indices.to_numpy()]
+    return found

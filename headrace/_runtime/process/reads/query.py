@@ -13,8 +13,8 @@ from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.columns import values as python_values
 from headrace._runtime.plain_keys import plain_key
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.reading import ALL_GROUPS, Place, state_table
-from headrace._runtime.process.shapes import attacher
+from headrace._runtime.process.reads.tables import ALL_GROUPS, Place, state_table
+from headrace._runtime.process.states.shapes import attacher
 from headrace._runtime.process.touched import key_objects
 from headrace._runtime.state import ChunkStore
 from headrace.errors import BuildError

@@ -15,7 +15,7 @@ import pyarrow as pa
 from headrace._runtime.columns import values as python_values
 from headrace._runtime.process.cursor import Cursor, Journal
 from headrace._runtime.process.layout import KEYS, THERE, Layout, column_of, touched_of
-from headrace._runtime.process.shapes import attacher, detacher, exact_type, is_nested
+from headrace._runtime.process.states.shapes import attacher, detacher, exact_type, is_nested
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.results import build_column
 from headrace._runtime.state import ShardState

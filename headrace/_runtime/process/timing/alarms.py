@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.process.cursor import Journal
-from headrace._runtime.process.timers import Timers, changes
+from headrace._runtime.process.timing.timers import Timers, changes
 from headrace._runtime.process.touched import Touched
 from headrace.keys import hash_keys
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK

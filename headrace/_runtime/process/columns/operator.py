@@ -23,15 +23,15 @@ from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.plain_keys import key_columns
-from headrace._runtime.process.batch_context import BatchContext, TimerColumns
-from headrace._runtime.process.batch_keys import Keys
-from headrace._runtime.process.batch_results import BatchResults
+from headrace._runtime.process.columns.context import BatchContext, TimerColumns
+from headrace._runtime.process.columns.keys import Keys
+from headrace._runtime.process.columns.pending import Pending
+from headrace._runtime.process.columns.results import BatchResults
+from headrace._runtime.process.columns.values import KeptColumns
 from headrace._runtime.process.instances import instance_of
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.pending import Pending
-from headrace._runtime.process.stores import CLOCK_TIMERS, EVENT_TIMERS
-from headrace._runtime.process.timers import Timers
-from headrace._runtime.process.value_columns import KeptColumns
+from headrace._runtime.process.states.stores import CLOCK_TIMERS, EVENT_TIMERS
+from headrace._runtime.process.timing.timers import Timers
 from headrace._runtime.state import ShardState
 from headrace._runtime.state.columns import to_arrow
 from headrace._runtime.usercode import calling

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace._runtime.process.batch_keys import Keys, as_places
-from headrace._runtime.process.column_values import as_column, filled, numpy_type, shown_as
+from headrace._runtime.process.columns.fitting import as_column, filled, numpy_type, shown_as
+from headrace._runtime.process.columns.keys import Keys, as_places
+from headrace._runtime.process.columns.lifetimes import Lifetimes, Present
 from headrace._runtime.process.layout import KEYS, THERE, Layout, column_of
-from headrace._runtime.process.lifetimes import Lifetimes, Present
 from headrace._runtime.state import ShardState, Table
 from headrace._runtime.state.columns import plain, to_arrow
 from headrace._runtime.state.index import distinct

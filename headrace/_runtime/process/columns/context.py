@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._runtime.process.batch_keys import Keys, as_places
-from headrace._runtime.process.batch_results import BatchResults
+from headrace._runtime.process.columns.instants import as_micros
+from headrace._runtime.process.columns.keys import Keys, as_places
+from headrace._runtime.process.columns.pending import Pending
+from headrace._runtime.process.columns.results import BatchResults
 from headrace._runtime.process.context import instant
-from headrace._runtime.process.instants import as_micros
-from headrace._runtime.process.pending import Pending
 from headrace.watermarks import NO_WATERMARK
 
 __all__ = ["BatchContext", "TimerColumns"]

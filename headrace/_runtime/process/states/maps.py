@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from headrace._runtime.process.cursor import Cursor
-from headrace._runtime.process.entries import ABSENT, NAN, Maps
-from headrace._runtime.process.grouped import Lifetime, refusal_of_none
-from headrace._runtime.process.shapes import attacher, detacher
+from headrace._runtime.process.states.entries import ABSENT, NAN, Maps
+from headrace._runtime.process.states.grouped import Lifetime, refusal_of_none
+from headrace._runtime.process.states.shapes import attacher, detacher
 from headrace.errors import UserCodeError
 from headrace.state import StateSpec
 

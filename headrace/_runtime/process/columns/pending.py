@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.plain_keys import number_keys
-from headrace._runtime.process.batch_keys import Keys
-from headrace._runtime.process.timers import Due, Timers, in_order
+from headrace._runtime.process.columns.keys import Keys
+from headrace._runtime.process.timing.timers import Due, Timers, in_order
 from headrace._runtime.state.columns import plain
 from headrace.watermarks import NO_WATERMARK
 

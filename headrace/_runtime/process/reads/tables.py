@@ -30,7 +30,7 @@ from headrace._graph.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.plain_keys import number_keys
 from headrace._runtime.process.layout import KEYS, THERE, VALUE_KINDS, Layout, column_of
-from headrace._runtime.process.whole import WHOLE
+from headrace._runtime.process.states.whole import WHOLE
 from headrace._runtime.state import ChunkStore, MemoryArrays, Table, TableSpec, ValueSpec
 from headrace._runtime.state.columns import to_arrow
 from headrace._runtime.state.deltas import keep_groups

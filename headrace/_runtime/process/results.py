@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace._graph.nodes import MAIN, KeyedProcess
 from headrace._runtime.process.cursor import Cursor
-from headrace._runtime.process.shapes import detacher_or_none
+from headrace._runtime.process.states.shapes import detacher_or_none
 from headrace._runtime.results import build_batch, fields_of
 from headrace._runtime.rows import Rows
 from headrace.errors import UserCodeError

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace._runtime.process.cursor import Cursor, Journal
-from headrace._runtime.process.expiry import expiry_tables
-from headrace._runtime.process.grouped import grouped_table
 from headrace._runtime.process.layout import VALUE_KINDS, Layout
-from headrace._runtime.process.lists import ListHandle, Lists
-from headrace._runtime.process.maps import MapHandle, Maps
-from headrace._runtime.process.timers import timer_tables
+from headrace._runtime.process.states.expiry import expiry_tables
+from headrace._runtime.process.states.grouped import grouped_table
+from headrace._runtime.process.states.lists import ListHandle, Lists
+from headrace._runtime.process.states.maps import MapHandle, Maps
+from headrace._runtime.process.states.values import Values
+from headrace._runtime.process.states.values import handle_of as value_handle_of
+from headrace._runtime.process.states.whole import WHOLE, WholeStores, whole_handle, whole_tables
+from headrace._runtime.process.timing.timers import timer_tables
+from headrace._runtime.process.timing.waiting import waiting_tables
 from headrace._runtime.process.touched import Touched
-from headrace._runtime.process.values import Values
-from headrace._runtime.process.values import handle_of as value_handle_of
-from headrace._runtime.process.waiting import waiting_tables
-from headrace._runtime.process.whole import WHOLE, WholeStores, whole_handle, whole_tables
 from headrace._runtime.state import ShardState, TableSpec
 from headrace.errors import EngineError
 from headrace.state import StateSpec

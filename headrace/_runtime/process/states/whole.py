@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._runtime.process.cursor import Cursor, Journal
-from headrace._runtime.process.grouped import grouped_table
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.lists import ListHandle, Lists
-from headrace._runtime.process.maps import MapHandle, Maps
+from headrace._runtime.process.states.grouped import grouped_table
+from headrace._runtime.process.states.lists import ListHandle, Lists
+from headrace._runtime.process.states.maps import MapHandle, Maps
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState, TableSpec
 from headrace._runtime.state.spec import Spread

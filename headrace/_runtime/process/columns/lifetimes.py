@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from headrace._runtime.process.batch_keys import Keys
-from headrace._runtime.process.expiry import Looks
+from headrace._runtime.process.columns.keys import Keys
 from headrace._runtime.process.layout import KEYS, THERE, Layout, touched_of
+from headrace._runtime.process.states.expiry import Looks
 from headrace._runtime.state import ShardState, Table
 from headrace._runtime.state.index import distinct
 from headrace.keys import hash_keys

@@ -9,7 +9,7 @@ a bucket of the level's own table, and is dropped as a whole when time has left 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,11 @@ import numpy.typing as npt
 from headrace._runtime.state import ShardState, Table
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
-__all__ = ["LEVELS", "Slices", "grouped"]
+__all__ = ["LEVELS", "Slices"]
 
 Integers = npt.NDArray[np.int64]
+#: A table, and the start and stop of what belongs there.
+Run = tuple[Table, int, int]
 
 _WIDTH = 64
 LEVELS = 5
@@ -50,27 +52,29 @@ class Slices:
         for name in self._names:
             yield (self._state.table(name, bucket) for bucket in self._state.buckets(name))
 
-    def of(self, times: Integers) -> Iterator[tuple[Table, Integers]]:
-        """Those in which things of these times may be, and the places of the times in each."""
+    def of(self, times: Integers) -> Iterator[Run]:
+        """Those in which things of these times, which are in order, may be, with the start and stop of each."""
         for name, slice_us in zip(self._names, _SLICES, strict=True):
             live = set(self._state.buckets(name))
-            for bucket, places in grouped(times // slice_us, np.arange(len(times))):
+            for bucket, start, stop in _runs(times // slice_us):
                 if bucket in live:
-                    yield self._state.table(name, bucket), places
+                    yield self._state.table(name, bucket), start, stop
 
-    def choose(self, times: Integers, now: int) -> Iterator[tuple[Table, Integers]]:
-        """Where to put things of these times, all after `now`, and the places of the times in each."""
+    def choose(self, times: Integers, now: int) -> Iterator[Run]:
+        """Where to put things of these times, which are in order and after `now`, with the start and stop of each."""
         # Before the first watermark nothing is near; then the nearest stands for the present.
-        origin = int(times.min()) if now == NO_WATERMARK else now
-        levels = np.zeros(len(times), np.int64)
-        for level in range(1, LEVELS):
+        origin = int(times[0]) if now == NO_WATERMARK else now
+        start = 0
+        for level, (name, slice_us) in enumerate(zip(self._names, _SLICES, strict=True)):
             # Counted in slices and not in time, so that a level has no more buckets than that.
-            slice_us = _SLICES[level - 1]
-            levels[times // slice_us - origin // slice_us > _WIDTH] = level
-        for level in np.unique(levels).tolist():
-            chosen = np.flatnonzero(levels == level)
-            for bucket, places in grouped(times[chosen] // _SLICES[level], chosen):
-                yield self._state.table(self._names[level], bucket), places
+            beyond = (origin // slice_us + _WIDTH + 1) * slice_us
+            last = level == LEVELS - 1 or beyond > int(times[-1])
+            stop = len(times) if last else int(np.searchsorted(times, beyond))
+            for bucket, first, end in _runs(times[start:stop] // slice_us):
+                yield self._state.table(name, bucket), start + first, start + end
+            if last:
+                return
+            start = stop
 
     def forget(self, reached: int) -> None:
         """Drop those that time has left."""
@@ -81,11 +85,9 @@ class Slices:
                 self._state.drop_before(name, horizon)
 
 
-def grouped(numbers: Integers, places: Integers) -> Iterator[tuple[int, Integers]]:
-    """The places of each number."""
-    order = np.argsort(numbers, kind="stable")
-    numbers, places = numbers[order], places[order]
-    edges = np.flatnonzero(np.diff(numbers)) + 1
-    starts: Sequence[int] = np.concatenate([[0], edges]).tolist()
-    for group, start in zip(np.split(places, edges), starts, strict=True):
-        yield int(numbers[start]), group
+def _runs(buckets: Integers) -> Iterator[tuple[int, int, int]]:
+    """Each bucket with its start and stop; they are in order."""
+    if len(buckets):
+        edges = (np.flatnonzero(buckets[1:] != buckets[:-1]) + 1).tolist()
+        starts = [0, *edges]
+        yield from zip(buckets[starts].tolist(), starts, [*edges, len(buckets)], strict=True)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.timers import Numbered, Timers, timer_tables
+from headrace._runtime.process.timing.timers import Numbered, Timers, timer_tables
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState, TableSpec, ValueSpec
 from headrace.keys import hash_keys

@@ -1,0 +1,1 @@
+"""Functions on columns: one call for all rows of a shard."""

@@ -1,0 +1,1 @@
+"""Declared state read from outside. Pure."""

@@ -1,0 +1,1 @@
+"""What is to come: timers, and rows that wait for their time."""
