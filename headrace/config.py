@@ -41,8 +41,9 @@ class Epochs:
     """How the input is cut into epochs, each of which is one checkpoint.
 
     Without settings the size follows the backlog: small epochs when the job has caught up, large ones up
-    to `max_rows` and `max_bytes` when it is behind. `rows` fixes the cuts instead: exactly so many rows a
-    source and epoch, or one file of a source of files. `min_interval` keeps epochs apart in wall-clock time.
+    to `max_rows` and `max_bytes` when it is behind, of about `target` each: longer ones catch up faster, shorter ones
+    let results out sooner. `rows` fixes the cuts instead: exactly so many rows a source and epoch, or one file of a
+    source of files. `min_interval` keeps epochs apart in wall-clock time.
 
     >>> Epochs(min_interval=timedelta(seconds=1)).min_interval_us
     1000000
@@ -52,6 +53,7 @@ class Epochs:
     min_interval: timedelta | None = None
     max_rows: int = 4_000_000
     max_bytes: int = 256 * 2**20
+    target: timedelta = timedelta(seconds=1)
 
     def __post_init__(self) -> None:
         if self.rows is not None:
@@ -60,11 +62,17 @@ class Epochs:
         _require_count(self.max_bytes, "Epochs(max_bytes=...)")
         if self.min_interval is not None:
             to_us(self.min_interval, "Epochs(min_interval=...)", positive=False)
+        to_us(self.target, "Epochs(target=...)")
 
     @property
     def min_interval_us(self) -> int:
         """The least time between two epochs in microseconds; 0 when there is none."""
         return 0 if self.min_interval is None else self.min_interval // _MICROSECOND
+
+    @property
+    def target_us(self) -> int:
+        """How long an epoch should take, in microseconds, while the job is behind."""
+        return self.target // _MICROSECOND
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,8 @@ def connected(
     if isinstance(first, KeyedStream) or isinstance(second, KeyedStream):
         raise BuildError(
             "connect takes two streams with keys or two without: call key_by on the other one too, or"
-            " connect(...).key_by(first_keys, second_keys)."
+            " connect(...).key_by(first_keys, second_keys). If every shard is to get the rows of the other,"
+            " connect(other.broadcast())."
         )
     return ConnectedStreams(graph, (port, other), ((), ()))
 

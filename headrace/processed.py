@@ -187,7 +187,7 @@ def as_function(function: Any, kinds: tuple[type, ...], verb: str) -> Any:
         raise BuildError(f"{verb} takes an instance: {function.__name__}(), not the class.")
     if not inspect.isroutine(function) or not hasattr(kinds[0], "process_element"):
         raise BuildError(
-            f"{verb} takes an instance of a class derived from {names}, not {function!r}."
+            f"{verb} takes an instance of a class derived from {names}, not {_told(function, kinds[0])}."
         )
     try:
         inspect.signature(function).bind(None, None)
@@ -197,6 +197,16 @@ def as_function(function: Any, kinds: tuple[type, ...], verb: str) -> Any:
             f" {describe_callable(function)} takes {inspect.signature(function)}."
         ) from None
     return PlainFunction(function)
+
+
+def _told(function: Any, wanted: type) -> str:
+    """What was given instead: a function of another kind by its kind, anything else as it shows itself."""
+    kinds = [kind for kind in type(function).__mro__ if kind.__name__ in process_functions.__all__]
+    if not kinds:
+        return repr(function)
+    keyed = kinds[0].__name__.startswith("Keyed") and not wanted.__name__.startswith("Keyed")
+    hint = "; call key_by(...) first, these rows have no key" if keyed else ""
+    return f"{type(function).__name__}, an hr.{kinds[0].__name__}{hint}"
 
 
 def _results(function: Any, schema: Any) -> pa.Schema:

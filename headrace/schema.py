@@ -354,8 +354,8 @@ def _element(function: Callable[..., Any], annotation: Any) -> Any:
         return None
     if get_origin(annotation) not in _STREAMS:
         raise SchemaError(
-            f"{_show(function)} says that it returns {_show(annotation)}, but flat_map needs a function"
-            " that returns several rows: Iterator[...], Iterable[...] or list[...]."
+            f"{_show(function)} says that it returns {_show(annotation)}, but here a function makes any number"
+            f" of rows: write Iterator[{_show(annotation)}] and yield them, or Iterable[...], list[...]."
         )
     return get_args(annotation)[0]
 

@@ -113,7 +113,8 @@ def main(kind: str, numbers: list[int], sink: str, words: list[str]) -> None:
         EVENTS, _maker(numbers[1], numbers[2]), rows=None if steady else numbers[0]
     )
     try:
-        epochs = hr.Epochs(rows=numbers[0] if steady else None)
+        # As PyFlink: a checkpoint every 2 s.
+        epochs = hr.Epochs(rows=numbers[0] if steady else None, target=2 * SECOND)
         job = _pipeline(kind, source, home, out, numbers[3], epochs).start()
         found = _steady(job, *numbers[:3]) if steady else _to_the_end(job)
     finally:

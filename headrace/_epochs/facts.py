@@ -20,10 +20,9 @@ __all__ = ["FIRST_LIMIT", "TARGET_US", "Facts"]
 
 #: Rows in an epoch before anything is measured.
 FIRST_LIMIT = 50_000
-#: Below it an epoch of a job that is behind wastes time on what every epoch costs.
+#: How long an epoch should take while a job is behind, if nobody says otherwise: below it much of the time is what every
+#: epoch costs.
 TARGET_US = 1_000_000
-_SHORT_US = 3 * TARGET_US // 4
-_LONGEST_US = 3 * TARGET_US
 _LEAST_LIMIT = 10_000
 #: Beyond any `Epochs.max_rows` that makes sense; keeps the product finite.
 _GREATEST_LIMIT = 2**40
@@ -64,6 +63,7 @@ class Facts:
         outlooks: Mapping[str, Sequence[int | None]] | None = None,
         generators: Mapping[str, Mapping[str, State]] | None = None,
         assigned: Mapping[str, Collection[str]] | None = None,
+        target_us: int = TARGET_US,
     ) -> Facts:
         """The facts behind `offset`, from those before it.
 
@@ -71,7 +71,7 @@ class Facts:
         least ones. `rows`: rows read by source. `size`: their bytes in memory. `duration_us`: how long the epoch took; None if
         unknown, as in an epoch that was planned by an earlier run. `outlooks`: what keyed steps wait for.
         `generators`: what the users' generators remember, of partitions with rows. `assigned`: the partitions
-        of steps that assign timestamps; `maxima` has theirs too.
+        of steps that assign timestamps; `maxima` has theirs too. `target_us`: how long an epoch should take.
         """
         total = sum(rows.values())
         tracker = observe(
@@ -85,7 +85,7 @@ class Facts:
         )
         return Facts(
             tracker=tracker.saying(_remembered(offset, generators or {})),
-            limit=_steer(self.limit, total, duration_us),
+            limit=_steer(self.limit, total, duration_us, target_us),
             bytes_per_row=size / total if total else self.bytes_per_row,
             rows_per_position={**self.rows_per_position, **_densities(offset, rows)},
             outlooks=outlooks or {},
@@ -116,15 +116,16 @@ class Facts:
             raise CheckpointDamaged(f"the facts of a manifest are not readable: {error}") from error
 
 
-def _steer(limit: int, rows: int, duration_us: int | None) -> int:
+def _steer(limit: int, rows: int, duration_us: int | None, target_us: int) -> int:
     """Grow towards the target, shrink far beyond it; an epoch that was not full proves nothing of growth."""
     if duration_us is None or duration_us <= 0:
         return limit
-    if duration_us > _LONGEST_US and rows > 0:
+    if duration_us > 3 * target_us and rows > 0:
         return max(_LEAST_LIMIT, min(limit, rows) // 2)
-    if duration_us < TARGET_US and rows >= limit * 0.9:
+    if duration_us < target_us and rows >= limit * 0.9:
         # Much of a short epoch is what every epoch costs, so more rows take less than in proportion.
-        growth = min(2 * TARGET_US / duration_us, 4.0) if duration_us < _SHORT_US else 1.0
+        is_short = duration_us < 3 * target_us // 4
+        growth = min(2 * target_us / duration_us, 4.0) if is_short else 1.0
         return min(int(limit * growth), _GREATEST_LIMIT)
     return limit
 

@@ -101,7 +101,14 @@ class LocalJob:
         reports = self._run(offset, stores).reports()
         self._reach(offset, "staged")
         duration_us = self.clock_us() - began_us
-        self.memory.commit(self.plan, offset, reports, stores=stores, duration_us=duration_us)
+        self.memory.commit(
+            self.plan,
+            offset,
+            reports,
+            stores=stores,
+            duration_us=duration_us,
+            target_us=self.epochs.target_us,
+        )
         self._reach(offset, "durable")
         self._publish()
         return offset

@@ -74,6 +74,7 @@ class Memory:
         *,
         stores: Stores,
         duration_us: int,
+        target_us: int,
     ) -> None:
         """The epoch is durable with all that it did, unless its reports do not make one whole epoch."""
         ledger = self._checked(plan, offset, reports)
@@ -89,6 +90,7 @@ class Memory:
             outlooks=seen.outlooks,
             generators=seen.generators,
             assigned=assigned_partitions(plan, offset),
+            target_us=target_us,
         )
         self.ledger = ledger
         self.metrics = metrics

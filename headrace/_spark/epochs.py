@@ -115,6 +115,7 @@ class EpochRecorder:
             outlooks=seen.outlooks,
             generators=seen.generators,
             assigned=assigned_partitions(self._job.plan, offset),
+            target_us=self._job.spec.epochs.target_us,
         )
         return Manifest(
             epoch=offset.epoch,

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from headrace._epochs.facts import FIRST_LIMIT, Facts
+from headrace._epochs.facts import FIRST_LIMIT, TARGET_US, Facts
 from headrace._epochs.offset import Offset
 from headrace.errors import CheckpointDamaged
 
@@ -59,3 +59,16 @@ def test_densities_are_kept_while_a_source_rests() -> None:
 def test_partitions_join_with_the_watermark_of_their_first_epoch() -> None:
     part = after(Facts(), 10, None).tracker.sources["s"]["0"]
     assert (part.joined_us, part.active_us, part.max_us) == (4, 99, 7)
+
+
+def test_an_epoch_may_be_meant_to_take_longer() -> None:
+    def limit(target_us: int) -> int:
+        full = Facts(limit=100_000)
+        after = full.after(
+            OFFSET, maxima={}, rows={"s": 100_000}, size=1, duration_us=900_000, target_us=target_us
+        )
+        return after.limit
+
+    assert limit(TARGET_US) == 100_000
+    assert limit(2 * TARGET_US) == 400_000
+    assert limit(TARGET_US // 4) == 50_000
