@@ -48,3 +48,11 @@ class TestBroadcast(TwoInputs):
     function = written.Ruled
     kind = "broadcast"
     keys = (("key",), ())
+
+
+class TestBroadcastWithoutKeys(TwoInputs):
+    keeps_a_rest = True
+    dead_letters = 0
+    function = written.RuledRows
+    kind = "broadcast"
+    keys = ((), ())

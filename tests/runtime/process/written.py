@@ -294,3 +294,21 @@ class Ruled(hr.KeyedBroadcastProcessFunction):
         """Show the rules, and forget the count."""
         yield Seen(ctx.key, -1, f"{self.obeyed.value()} {self.rules.items()}")
         self.obeyed.clear()
+
+
+class RuledRows(hr.BroadcastProcessFunction):
+    """Rows without keys that follow rules."""
+
+    rules: hr.state.Broadcast[str, int]
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Seen]:
+        """Show the rule that is meant, and how many there are."""
+        yield Seen(str(value.key), value.n, f"{self.rules.get(str(value.key))} {len(self.rules)}")
+
+    def process_broadcast_element(self, value: Any, ctx: Any) -> Iterator[Seen]:
+        """A new rule, or none any more."""
+        if value.code:
+            self.rules[value.name] = value.code
+        else:
+            self.rules.clear()
+        yield Seen(value.name, value.code, str(self.rules.keys()))
