@@ -116,7 +116,7 @@ def main(kind: str, numbers: list[int], sink: str, words: list[str]) -> None:
         # As PyFlink: a checkpoint every 2 s.
         epochs = hr.Epochs(rows=numbers[0] if steady else None, target=2 * SECOND)
         job = _pipeline(kind, source, home, out, numbers[3], epochs).start()
-        found = _steady(job, *numbers[:3]) if steady else _to_the_end(job)
+        found = _steady(job, kind, *numbers[:3]) if steady else _to_the_end(job)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     if job.summary.late or job.summary.dead:
@@ -131,9 +131,12 @@ def _to_the_end(job: hr.JobHandle) -> dict[str, float]:
     return {"rows": job.summary.rows - before, "seconds": time.monotonic() - began}
 
 
-def _steady(job: hr.JobHandle, epoch_rows: int, keys: int, event_rate: int) -> dict[str, float]:
-    # Every key is there, and as many timers fire as are set, when they all had a row and the first timers have passed.
-    first = max(10, (SHOPS * keys + 5 * event_rate) // epoch_rows + 3)
+def _steady(
+    job: hr.JobHandle, kind: str, epoch_rows: int, keys: int, event_rate: int
+) -> dict[str, float]:
+    # Every entry of every key is there, and as many timers fire as are set, when all have come and the first timers passed.
+    rounds = SHOPS if kind == "map" else 1
+    first = max(10, (rounds * keys + 5 * event_rate) // epoch_rows + 3)
     job.await_epoch(first)
     began, before = time.monotonic(), job.summary.rows
     job.await_epoch(first + STEADY_EPOCHS)
