@@ -87,14 +87,21 @@ class ConnectedStreams(_Pair):
     orders.connect(payments).key_by("id", "order").process(Match(), uid="match")
     """
 
-    def key_by(self, first_keys: _Keys, second_keys: _Keys) -> ConnectedStreams:
-        """Group the rows of both by keys of the same types: a column, several, or a function of a row."""
+    def key_by(
+        self, first_keys: _Keys, second_keys: _Keys, *, key_type: Any = None
+    ) -> ConnectedStreams:
+        """Group the rows of both by keys of the same types: a column, several, or a function of a row.
+
+        `key_type` is the type that functions without an annotation, such as lambdas, return.
+        """
         if any(self._keys):
             raise BuildError(
                 "These streams have keys already: connect(...).key_by(...) is for streams without."
             )
         first, second = (
-            Stream(self._graph, port).key_by(*_as_keys(keys))
+            Stream(self._graph, port).key_by(
+                *_as_keys(keys), key_type=key_type if callable(keys) else None
+            )
             for port, keys in zip(self._ports, (first_keys, second_keys), strict=True)
         )
         return _keyed_pair(first, second)

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
+from headrace import process_functions
 from headrace._graph import nodes
 from headrace._graph.batch_steps import check_batch_step
 from headrace._graph.callables import describe_callable
@@ -201,12 +202,15 @@ def as_function(function: Any, kinds: tuple[type, ...], verb: str) -> Any:
 
 def _told(function: Any, wanted: type) -> str:
     """What was given instead: a function of another kind by its kind, anything else as it shows itself."""
-    kinds = [kind for kind in type(function).__mro__ if kind.__name__ in process_functions.__all__]
+    kinds = [
+        kind for kind in type(function).__mro__ if kind.__module__ == process_functions.__name__
+    ]
     if not kinds:
         return repr(function)
-    keyed = kinds[0].__name__.startswith("Keyed") and not wanted.__name__.startswith("Keyed")
-    hint = "; call key_by(...) first, these rows have no key" if keyed else ""
-    return f"{type(function).__name__}, an hr.{kinds[0].__name__}{hint}"
+    kind = kinds[0].__name__
+    without_key = kind.startswith("Keyed") and not wanted.__name__.startswith("Keyed")
+    hint = "; these rows have no key: call key_by(...) first" if without_key else ""
+    return f"{type(function).__name__}, which is an hr.{kind}{hint}"
 
 
 def _results(function: Any, schema: Any) -> pa.Schema:

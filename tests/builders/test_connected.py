@@ -110,6 +110,14 @@ def test_keys_may_be_several_columns_or_functions(env, bids, sales):
     assert env._graph.nodes[-1].keys == (("key",), ("key",))
 
 
+def test_the_type_of_what_lambdas_return_can_be_said(env, bids, sales):
+    pair = bids.connect(sales)
+    with pytest.raises(BuildError, match="pass key_type="):
+        pair.key_by("auction", lambda row: row.item)
+    pair.key_by("auction", lambda row: row.item, key_type=int).process(Match(), uid="match")
+    assert env._graph.nodes[-1].keys == (("auction",), ("key",))
+
+
 def test_key_types_must_agree(bids, sales):
     with pytest.raises(
         SchemaError, match=r"\(channel: string\) and \(item: int64\).*with select or map"
@@ -120,7 +128,7 @@ def test_key_types_must_agree(bids, sales):
 
 
 def test_one_keyed_stream_and_one_without_are_refused(bids, sales):
-    with pytest.raises(BuildError, match="two streams with keys or two without"):
+    with pytest.raises(BuildError, match=r"two without.*other\.broadcast\(\)"):
         bids.key_by("auction").connect(sales)
     with pytest.raises(BuildError, match="two streams with keys or two without"):
         bids.connect(sales.key_by("item"))

@@ -27,6 +27,11 @@ class Alerting(hr.ProcessFunction):
         yield Priced(value.price)
 
 
+class Keyed(hr.KeyedProcessFunction):
+    def process_element(self, value, ctx) -> Iterator[Priced]:
+        yield Priced(value.price)
+
+
 def plain(row, ctx) -> Iterator[Priced]:
     yield Priced(row.price)
 
@@ -56,6 +61,7 @@ class TestProcess:
             (Alerting, r"an instance: Alerting\(\)"),
             (lambda _: [], "two arguments"),
             (7, "hr.ProcessFunction"),
+            (Keyed(), r"not Keyed, which is an hr\.KeyedProcessFunction; .* call key_by"),
         ],
     )
     def test_what_is_no_function_is_refused(self, bids, function, told):

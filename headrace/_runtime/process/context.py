@@ -19,6 +19,20 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 _LAST = datetime.max.replace(tzinfo=UTC)
 _DAY_SECONDS = 86_400
 
+#: What users of Flink look for, and where it is.
+_ELSEWHERE = {
+    "timer_service": "timers are ctx.timers, for example ctx.timers.register_event_time(instant)",
+    "get_current_key": "the key is ctx.key",
+    "get_broadcast_state": "broadcast state is declared on the class, rules: hr.state.Broadcast[K, V], and is self.rules",
+    "get_state": "state is declared on the class, n: hr.state.Value[int], or asked for in open",
+    "register_event_time_timer": "it is register_event_time(instant)",
+    "register_processing_time_timer": "it is register_processing_time(instant)",
+    "delete_event_time_timer": "it is delete_event_time(instant)",
+    "delete_processing_time_timer": "it is delete_processing_time(instant)",
+    "current_watermark": "the watermark is ctx.watermark",
+    "current_processing_time": "the clock is ctx.clock",
+}
+
 
 class TimerService:
     """Timers of the key at hand. Those of one key and instant are one; in `on_timer` they can be set too."""
@@ -54,6 +68,9 @@ class TimerService:
     def delete_processing_time(self, when: datetime) -> None:
         """Take the timer of this instant away, if there is one."""
         self._clock.delete(self._at.code, micros(when, self._uid))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(_missing("ctx.timers", name, TimerService))
 
 
 class Context:
@@ -107,6 +124,14 @@ class Context:
     def time_domain(self) -> str | None:
         """In `on_timer` the domain of the timer, "event" or "processing"."""
         return self._at.domain
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(_missing("ctx", name, Context))
+
+
+def _missing(owner: str, name: str, kind: type) -> str:
+    there = ", ".join(known for known in dir(kind) if not known.startswith("_"))
+    return f"{owner} has no {name!r}; {_ELSEWHERE.get(name, f'it has {there}')}"
 
 
 def instant(us: int) -> datetime:

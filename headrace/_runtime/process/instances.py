@@ -14,6 +14,7 @@ from headrace._runtime.process.columns.values import ValueColumn
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.lifecycle import opened
 from headrace._runtime.process.states.stores import handle_of
+from headrace.errors import UserCodeError
 from headrace.state import StateDescriptor, state_specs
 
 __all__ = ["Instance", "instance_of"]
@@ -49,13 +50,24 @@ class Instance:
             else handle_of(spec, node.uid, self.cursor)
             for spec in node.states
         }
-        for spec in state_specs(type(self.function)):
-            setattr(self.function, spec.name, self.handles[spec.name])
+        self._declared = [spec.name for spec in state_specs(type(self.function))]
+        for name in self._declared:
+            setattr(self.function, name, self.handles[name])
         self._opening = Opening(self.handles)
 
     def open(self) -> Any:
         """The function, opened."""
         return opened(self.function, self._opening, self.node.uid)
+
+    def check(self) -> None:
+        """Refuse a function that has assigned to its state: what it remembers would belong to no key."""
+        for name in self._declared:
+            if getattr(self.function, name, None) is not self.handles[name]:
+                raise UserCodeError(
+                    f"The code of step '{self.node.uid}' assigns to self.{name}, which is declared as state: an attribute"
+                    f" is the same for all keys and gone with the process. Write self.{name}.update(...), or another"
+                    " method of its kind of state, or choose another name for the attribute."
+                )
 
 
 class Opening:

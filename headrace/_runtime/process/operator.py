@@ -130,6 +130,7 @@ class ProcessOperator(KeyedOperator):
         self._fire()
         self._look()
         self._collect()
+        self._instance.check()
         for domain, expiry in self._expiries:
             expiry.write(self._now(domain))
         self._stores.write()

@@ -100,6 +100,7 @@ class BatchOperator(KeyedOperator):
         self._process_waiting()
         self._fire()
         yield from self._results.take()
+        self._instance.check()
         self._event.end()
         self._clock.end()
         self._kept.forget("event", self._moment.watermark)
