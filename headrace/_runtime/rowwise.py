@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from headrace._graph import nodes
 from headrace._graph.nodes import MAIN
 from headrace._runtime.columns import row_objects
+from headrace._runtime.detached import detached
 from headrace._runtime.expressions import evaluate
 from headrace._runtime.failures import Failures, Fitted, Made, call_each
 from headrace._runtime.operator import Outputs, StatelessOperator
@@ -64,7 +65,7 @@ class FlatMapRows(StatelessOperator):
             for place, row in enumerate(row_objects(rows.batch)):
                 watch.call = place
                 try:
-                    results.extend(_iterable(function(row)))
+                    results.extend(map(detached, _iterable(function(row))))
                 except BaseException as error:  # noqa: BLE001 - user code may raise anything
                     watch.call = IDLE
                     del results[ends[-1] if ends else 0 :]

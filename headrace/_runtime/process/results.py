@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headrace._graph.nodes import MAIN, KeyedProcess
+from headrace._runtime.detached import detached
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.states.shapes import detacher_or_none
 from headrace._runtime.results import build_batch, fields_of
@@ -43,8 +44,7 @@ class Results:
             if type(row) is tuple:
                 self._tagged(row)
             else:
-                # A dict may be changed and yielded again.
-                self.rows.append(row.copy() if type(row) is dict else row)
+                self.rows.append(detached(row))
                 self.stamps.append(stamp)
 
     def output(self, tag: Any, row: Any) -> None:
@@ -52,7 +52,7 @@ class Results:
         if not isinstance(tag, OutputTag) or tag.name not in self._sides:
             raise undeclared(tag, self._node.uid, self._sides)
         rows, stamps = self._made.get(tag.name) or self._begin(tag.name)
-        rows.append(row.copy() if type(row) is dict else row)
+        rows.append(detached(row))
         stamps.append(self._at.stamp)
 
     def mark(self) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from headrace._graph import nodes
 from headrace._graph.nodes import MAIN
 from headrace._runtime.columns import row_objects
+from headrace._runtime.detached import detached
 from headrace._runtime.failures import Failures, Made
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Outputs, StatelessOperator, Surroundings
@@ -159,8 +160,7 @@ class RowProcess(StatelessOperator):
             if type(row) is tuple and len(row) == 2 and isinstance(row[0], OutputTag):
                 self._output(*row)
             else:
-                # A dict may be changed and yielded again.
-                results.append(row.copy() if type(row) is dict else row)
+                results.append(detached(row))
                 parents.append(place)
 
     def _output(self, tag: Any, row: Any) -> None:
@@ -173,7 +173,7 @@ class RowProcess(StatelessOperator):
                 " the row that it is made of, so give it out in process_element."
             )
         results, parents = self._made.setdefault(tag.name, ([], []))
-        results.append(row.copy() if type(row) is dict else row)
+        results.append(detached(row))
         parents.append(self._context.place)
 
     def _undo(self, place: int) -> None:
