@@ -48,7 +48,7 @@ def _copy_attributes(kind: type) -> Copy:
     new = object.__new__
 
     def change(result: Any) -> Any:
-        made = new(kind)
+        made: Any = new(kind)
         made.__dict__ = result.__dict__.copy()
         return made
 
