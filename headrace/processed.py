@@ -126,7 +126,9 @@ def add_process(
             s.name for s in recorded.specs if s.ttl is not None and s.ttl.time == "event"
         ]:
             what = f"State with a TTL in event time ('{mortal[0]}' of {type(function).__name__})"
-            require_event_time(graph.nodes, inputs[0], what)
+            for port, keys in zip(inputs, fields["keys"], strict=True):
+                if keys:
+                    require_event_time(graph.nodes, port, what)
         # By name: state lies in tables in this order, and that of lines in a class may change.
         fields["states"] = tuple(sorted(recorded.specs, key=lambda spec: spec.name))
     node = graph.add(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -125,8 +126,9 @@ def declared(owner: type) -> dict[str, tuple[pa.DataType, Any]]:
 
 def state_specs(owner: type) -> tuple[StateSpec, ...]:
     """Every state that a class declares with an annotation."""
-    specs = []
-    for name, hint in _hints(owner).items():
+    specs, hints = [], _hints(owner)
+    _check_unannotated(owner, hints)
+    for name, hint in hints.items():
         kind = _KINDS.get(get_origin(hint))
         if kind is not None:
             options = _options(owner, name)
@@ -167,10 +169,26 @@ def make_spec(
     )  # fmt: skip
 
 
+def _check_unannotated(owner: type, hints: Mapping[str, Any]) -> None:
+    """Refuse `n = hr.state.Value[int]` and `n = hr.state.TTL(...)`, which declare nothing."""
+    for name in dir(owner):
+        given = inspect.getattr_static(owner, name, None)
+        if name in hints or not (isinstance(given, TTL | Keep) or get_origin(given) in _KINDS):
+            continue
+        raise BuildError(
+            f"{owner.__name__}.{name} = {given!r} declares no state: the type of a state stands behind a colon, and"
+            f" how it is kept behind the equals sign, for example {name}: hr.state.Value[int] = hr.state.FOREVER."
+        )
+
+
 def _options(owner: type, name: str) -> Keep:
     given = getattr(owner, name, None)
     if given is None:
         return Keep()
+    if any(callable(vars(each).get(name)) for each in owner.__mro__):
+        raise BuildError(
+            f"{owner.__name__}.{name} is a state and a method; give the state another name."
+        )
     if isinstance(given, TTL):
         return Keep(ttl=given)
     if isinstance(given, Keep):
@@ -203,5 +221,6 @@ def _hints(owner: type) -> dict[str, Any]:
         return get_type_hints(owner, include_extras=True)
     except NameError as error:
         raise BuildError(
-            f"The annotations of {owner.__name__} cannot be resolved: {error}."
+            f"The annotations of {owner.__name__} cannot be resolved: {error}. Define or import it in the module, outside"
+            " of functions and of `if TYPE_CHECKING`, because state is built from annotations."
         ) from None

@@ -119,7 +119,7 @@ class TestFlatMap:
         assert names(bids.flat_map(split)) == ["auction", "price"]
 
     def test_a_function_of_one_row_is_refused(self, bids):
-        with pytest.raises(errors.SchemaError, match=r"Iterator\[\.\.\.\]"):
+        with pytest.raises(errors.SchemaError, match=r"Iterator\[Bid\]"):
             bids.flat_map(to_bid)
 
     def test_without_annotation_the_error_says_how(self, bids):

@@ -52,7 +52,8 @@ class Instance:
         }
         self._declared = [spec.name for spec in state_specs(type(self.function))]
         for name in self._declared:
-            setattr(self.function, name, self.handles[name])
+            # Not `setattr`: a dataclass may be frozen.
+            object.__setattr__(self.function, name, self.handles[name])
         self._opening = Opening(self.handles)
 
     def open(self) -> Any:

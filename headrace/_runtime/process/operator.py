@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headrace import process_functions
 from headrace._graph.nodes import LATE, KeyedProcess
 from headrace._runtime.columns import row_objects
 from headrace._runtime.metrics import Metrics
@@ -58,7 +59,7 @@ class ProcessOperator(KeyedOperator):
         self._instance = instance_of(node)
         function = self._instance.function
         self._methods = [_method(node, function, side) for side in range(len(node.inputs))]
-        self._on_timer = getattr(function, "on_timer", None) or _no_timers
+        self._on_timer = _on_timer_of(function)
         # Checkpointed
         self._event_timers = Timers(EVENT_TIMERS, state)
         self._clock_timers = Timers(CLOCK_TIMERS, state)
@@ -254,10 +255,25 @@ class ProcessOperator(KeyedOperator):
         yield from outputs
 
 
+def _on_timer_of(function: Any) -> Any:
+    own = getattr(type(function), "on_timer", None)
+    if own is None:
+        return _no_timers
+    # A misspelt one would lose timers in silence.
+    return _no_on_timer if own.__module__ == process_functions.__name__ else function.on_timer
+
+
 def _no_timers(_when: Any, context: Any) -> None:
     raise UserCodeError(
         f"The code of step '{context.uid}' set a timer, but a plain function has no on_timer; derive from"
         " hr.KeyedProcessFunction."
+    )
+
+
+def _no_on_timer(_when: Any, context: Any) -> None:
+    raise UserCodeError(
+        f"The code of step '{context.uid}' set a timer, but its class has no method for it; write"
+        " def on_timer(self, timestamp, ctx)."
     )
 
 

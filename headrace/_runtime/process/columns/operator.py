@@ -37,6 +37,8 @@ from headrace._runtime.state.columns import to_arrow
 from headrace._runtime.usercode import calling
 from headrace._runtime.watchdog import watching
 from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
+from headrace.errors import UserCodeError
+from headrace.process_functions import KeyedBatchFunction
 
 __all__ = ["BatchOperator"]
 
@@ -135,7 +137,17 @@ class BatchOperator(KeyedOperator):
                 if due is not None:
                     fired = True
                     rows = self._timer_batch(*due)
-                    self._call(self._instance.function.on_timers, rows, *due, domain)
+                    self._call(self._on_timers(), rows, *due, domain)
+
+    def _on_timers(self) -> Any:
+        function = self._instance.function
+        # A misspelt one would lose timers in silence.
+        if type(function).on_timers is KeyedBatchFunction.on_timers:
+            raise UserCodeError(
+                f"The code of step '{self._node.uid}' set timers, but its class has no method for them; write"
+                " def on_timers(self, timers, ctx)."
+            )
+        return function.on_timers
 
     def _timer_batch(self, keys: Keys, times: Integers) -> pa.RecordBatch:
         columns = [*keys.columns(keys.slots), to_arrow(times, _INSTANT)]
