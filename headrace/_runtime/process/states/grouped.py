@@ -19,7 +19,8 @@ from headrace._runtime.state import ShardState, Table, TableSpec, ValueSpec
 from headrace._runtime.state.spec import fixed_dtype
 from headrace.errors import EngineError, UserCodeError
 from headrace.keys import extend_hashes
-from headrace.state import TTL, StateSpec
+from headrace.state import StateSpec
+from headrace.state.ttl import TTL
 
 __all__ = ["MEMBER", "SMALL", "TOUCHED", "Grouped", "Lifetime", "grouped_table", "refusal_of_none"]
 
