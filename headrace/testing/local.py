@@ -91,7 +91,8 @@ def run_local(
     point); the job restarts at once. `rescale` maps an epoch to the number of shards that it and those
     after it have. An error that a retry may help is retried until an epoch has failed `attempts` times. The
     clock begins at the present and moves by `step` with every epoch. When nothing is left to read it goes on
-    for `wait`, in such steps or to the next instant that a step waits for; then the run ends.
+    for `wait`, in such steps or to the next instant that a step waits for; then the run ends. Bounded input
+    ends at once: to let timers by the clock fire, use a source that is not, such as MemorySource(..., bounded=False).
     """
     with tempfile.TemporaryDirectory(prefix="headrace-", dir=_memory_disk()) as directory:
         clock = _Clock(
