@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace.errors import BuildError
@@ -12,6 +12,9 @@ __all__ = ["check_kinds"]
 
 _OF_KEYS: Collection[StateKind] = ("value", "list", "map", "reducing", "aggregating")
 _OF_STEPS: Collection[StateKind] = ("operator_list", "operator_union")
+_ONE_VALUE: Collection[StateKind] = ("value", "reducing", "aggregating")
+#: Which of them a key has is stored as the bits of one number.
+_MOST_VALUES = 63
 _WORDS: Mapping[StateKind, str] = {
     "operator_list": "OperatorList",
     "operator_union": "OperatorUnion",
@@ -26,12 +29,22 @@ def check_kinds(
         *(_OF_KEYS if keys[0] else _OF_STEPS),
         *(("broadcast",) if kind == "broadcast" else ()),
     }
+    states = tuple(states)
+    _check_many(function, [spec for spec in states if spec.kind in _ONE_VALUE])
     for spec in states:
         if spec.kind not in allowed:
             word = _WORDS.get(spec.kind, spec.kind.capitalize())
             raise BuildError(
                 f"{type(function).__name__}.{spec.name}: hr.state.{word} cannot be used here: {_why(spec)}."
             )
+
+
+def _check_many(function: Any, values: Sequence[StateSpec]) -> None:
+    if len(values) > _MOST_VALUES:
+        raise BuildError(
+            f"{type(function).__name__} declares {len(values)} states of one value, and a step can have"
+            f" {_MOST_VALUES}; put some together as the fields of a dataclass, or use an hr.state.Map."
+        )
 
 
 def _why(spec: StateSpec) -> str:

@@ -88,7 +88,7 @@ def source(env: hr.Environment, uid: str = "rows", *, timed: bool = True) -> Any
 
 
 def run(function: Any, **options: Any) -> list[int]:
-    env, sink = hr.Environment("declared"), MemorySink()
+    env, sink = hr.Environment("declared", epochs=hr.Epochs(rows=1)), MemorySink()
     made = source(env).key_by("k").process(function, uid="step", **options)
     made.sink_to(sink, uid="out")
     run_local(env, shards=2)
@@ -123,3 +123,21 @@ def test_a_lifetime_in_event_time_is_refused_if_the_second_input_has_none() -> N
     second = source(env, "timeless", timed=False).key_by("k")
     with pytest.raises(BuildError, match=r"'seen' of Short\) needs event time.*'timeless'"):
         source(env).key_by("k").connect(second).process(Short(), uid="step")
+
+
+@pytest.mark.parametrize("many", [63, 64])
+def test_more_values_than_can_be_told_apart_are_not_forgotten_in_silence(many: int) -> None:
+    def process_element(self: Any, value: Any, ctx: Any) -> list[Any]:
+        last = getattr(self, f"s{many - 1:02}")
+        if value.n == 0:
+            last.update(many)
+        return [{"n": last.value() or 0}]
+
+    states = {f"s{n:02}": hr.state.Value[int] for n in range(many)}
+    members = {"__annotations__": states, "process_element": process_element}
+    function = type("Many", (hr.KeyedProcessFunction,), members)()
+    if many == 63:
+        assert run(function, schema=Count) == [63, 63, 63]
+    else:
+        with pytest.raises(BuildError, match="declares 64 states of one value"):
+            run(function, schema=Count)
