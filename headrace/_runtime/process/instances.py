@@ -12,7 +12,7 @@ from typing import Any
 from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.process.columns.values import ValueColumn
 from headrace._runtime.process.cursor import Cursor
-from headrace._runtime.process.lifecycle import opened
+from headrace._runtime.process.lifecycle import forgotten_on_close, opened
 from headrace._runtime.process.states.stores import handle_of
 from headrace.errors import UserCodeError
 from headrace.state import StateDescriptor, state_specs
@@ -20,6 +20,7 @@ from headrace.state import StateDescriptor, state_specs
 __all__ = ["Instance", "instance_of"]
 
 _instances: dict[int, Instance] = {}
+forgotten_on_close(_instances)
 
 
 def instance_of(node: KeyedProcess) -> Instance:

@@ -16,11 +16,18 @@ from typing import Any
 
 from headrace._runtime.usercode import calling
 
-__all__ = ["close_all", "close_on_hangup", "opened", "working"]
+__all__ = ["close_all", "close_on_hangup", "forgotten_on_close", "opened", "working"]
 
 # By identity, as a user's class may have an equality of its own; held, so that no other object gets the number.
 _opened: dict[int, Any] = {}
 _working: dict[int, tuple[Any, Any]] = {}
+#: Others that keep what was made for functions, and must forget it when they are closed.
+_keepers: list[dict[int, Any]] = []
+
+
+def forgotten_on_close(kept: dict[int, Any]) -> None:
+    """Empty this when functions are closed: one that was closed does not work again, its copy begins anew."""
+    _keepers.append(kept)
 
 
 def working(function: Any) -> Any:
@@ -67,6 +74,8 @@ def _hangup(number: int, _frame: Any) -> None:
 def _forget() -> None:
     _opened.clear()
     _working.clear()
+    for kept in _keepers:
+        kept.clear()
 
 
 atexit.register(close_all)
