@@ -48,6 +48,12 @@ class Asked:
         """An accumulator."""
         return self._ask(descriptor, "aggregating")
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"the context of open gives out state and has no {name!r}; keys, times, timers and metrics are in the context"
+            " of the methods that process rows"
+        )
+
     def _ask(self, descriptor: Any, kind: StateKind) -> StateSpec:
         if not isinstance(descriptor, StateDescriptor) or descriptor.kind != kind:
             name = f"{kind.capitalize()}StateDescriptor"

@@ -212,6 +212,10 @@ def _check_options(owner: str, name: str, kind: StateKind, options: Keep) -> Non
             )
     if kind == "aggregating" and not isinstance(options.aggregate, AggregateFunction):
         raise BuildError(f"{owner}.{name}: aggregate= takes an hr.AggregateFunction.")
+    if options.ttl is not None and not isinstance(options.ttl, TTL):
+        raise BuildError(
+            f"{owner}.{name}: ttl= takes an hr.state.TTL(timedelta(...)), not {options.ttl!r}."
+        )
     if options.ttl is not None and kind in ("broadcast", "operator_list", "operator_union"):
         raise BuildError(f"{owner}.{name}: state that does not belong to a key has no TTL.")
 

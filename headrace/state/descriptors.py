@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 from headrace.functions import AggregateFunction
 from headrace.state.declared import Keep, StateKind, StateSpec, keep, make_spec
@@ -20,20 +20,21 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class StateDescriptor:
     """A name and a type, and how the state is kept."""
 
     kind: ClassVar[StateKind]
     name: str
     type: Any = None
-    ttl: TTL | None = None
+    ttl: TTL | None = field(default=None, kw_only=True)
     #: It is known to grow, and meant to: no warning.
-    forever: bool = False
+    forever: bool = field(default=False, kw_only=True)
 
-    def enable_time_to_live(self, ttl: TTL) -> StateDescriptor:
-        """The same state with a time to live."""
-        return replace(self, ttl=ttl)
+    def enable_time_to_live(self, ttl: TTL) -> Self:
+        """Give it a time to live; it changes this descriptor, as in Flink, and returns it."""
+        self.ttl = ttl
+        return self
 
     def spec(self, owner: str) -> StateSpec:
         """The facts of the state."""
@@ -46,21 +47,21 @@ class StateDescriptor:
         return Keep(self.ttl, self.forever)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ValueStateDescriptor(StateDescriptor):
     """One value."""
 
     kind = "value"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ListStateDescriptor(StateDescriptor):
     """Items of one type."""
 
     kind = "list"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class MapStateDescriptor(StateDescriptor):
     """Entries: the type of keys, then that of values."""
 
@@ -71,7 +72,7 @@ class MapStateDescriptor(StateDescriptor):
         return (self.type, self.value_type)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ReducingStateDescriptor(StateDescriptor):
     """A value that others are folded into by `reduce`."""
 
@@ -83,7 +84,7 @@ class ReducingStateDescriptor(StateDescriptor):
         return options
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class AggregatingStateDescriptor(StateDescriptor):
     """An accumulator of an `AggregateFunction`."""
 

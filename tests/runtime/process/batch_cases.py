@@ -233,7 +233,7 @@ def _open_mortals(function: Any, ctx: Any) -> None:
         "clock": hr.state.TTL(3 * US, time="processing"),
     }
     for name, ttl in ttls.items():
-        state = ctx.get_state(hr.state.ValueStateDescriptor(name, int, ttl))
+        state = ctx.get_state(hr.state.ValueStateDescriptor(name, int, ttl=ttl))
         setattr(function, name, state)
 
 

@@ -101,13 +101,13 @@ def _ttl(units: int, **said: Any) -> Callable[[int], TTL]:
 
 
 _FORMS: dict[str, Callable[[str, TTL | None], StateDescriptor]] = {
-    "value": lambda name, ttl: ValueStateDescriptor(name, int, ttl),
-    "word": lambda name, ttl: ValueStateDescriptor(name, str, ttl),
-    "list": lambda name, ttl: ListStateDescriptor(name, int, ttl),
-    "map": lambda name, ttl: MapStateDescriptor(name, str, ttl, value_type=int),
-    "reducing": lambda name, ttl: ReducingStateDescriptor(name, int, ttl, reduce=operator.add),
+    "value": lambda name, ttl: ValueStateDescriptor(name, int, ttl=ttl),
+    "word": lambda name, ttl: ValueStateDescriptor(name, str, ttl=ttl),
+    "list": lambda name, ttl: ListStateDescriptor(name, int, ttl=ttl),
+    "map": lambda name, ttl: MapStateDescriptor(name, str, int, ttl=ttl),
+    "reducing": lambda name, ttl: ReducingStateDescriptor(name, int, ttl=ttl, reduce=operator.add),
     "aggregating": lambda name, ttl: AggregatingStateDescriptor(
-        name, float, ttl, aggregate=Average()
+        name, float, ttl=ttl, aggregate=Average()
     ),
 }
 _TTLS: dict[str, Callable[[int], TTL | None]] = {

@@ -1,14 +1,16 @@
 """Mistakes of people who know Flink are told with what to write instead."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import headrace as hr
+from headrace._graph.states import recorded_states
 from headrace.connectors.memory import MemorySink, MemorySource
-from headrace.errors import UserCodeError
+from headrace.errors import BuildError, UserCodeError
 from headrace.testing import run_local
 
 
@@ -29,6 +31,24 @@ class Assigning(hr.KeyedBatchFunction):
     def process_batch(self, batch: pa.RecordBatch, ctx: Any) -> pa.RecordBatch:
         self.seen = 1  # type: ignore[assignment]
         return batch
+
+
+class Opening(hr.KeyedProcessFunction):
+    def __init__(self, deed: Callable[[Any], Any]) -> None:
+        self.deed = deed
+
+    def open(self, ctx: Any) -> None:
+        self.kept = self.deed(ctx)
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[dict[str, Any]]:
+        self.kept.put("n", value.n)
+        yield {"n": self.kept.get("n")}
+
+
+def with_ttl(ctx: Any) -> Any:
+    descriptor = hr.state.MapStateDescriptor("kept", str, int)
+    descriptor.enable_time_to_live(hr.state.TTL(timedelta(hours=1), time="processing"))
+    return ctx.get_map_state(descriptor)
 
 
 def run(function: Any) -> list[dict[str, Any]]:
@@ -62,3 +82,28 @@ def test_assigning_to_state_is_refused(function: Any) -> None:
 
 def test_attributes_of_ones_own_may_be_assigned() -> None:
     assert len(run(Doing(lambda me, _: setattr(me, "cache", 1)))) == 2
+
+
+def test_descriptors_are_written_as_in_flink() -> None:
+    assert run(Opening(with_ttl)) == [{"n": 1}, {"n": 2}]
+    (kept,) = recorded_states(Opening(with_ttl)).specs
+    assert kept.ttl == hr.state.TTL(timedelta(hours=1), time="processing")
+
+
+def ill_kept(ctx: Any) -> Any:
+    return ctx.get_state(hr.state.ValueStateDescriptor("n", int, ttl=timedelta(hours=1)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("deed", "told"),
+    [
+        (
+            lambda ctx: ctx.get_metrics_group(),
+            "no 'get_metrics_group'; .* metrics are in the context",
+        ),
+        (ill_kept, r"Opening\.n: ttl= takes an hr\.state\.TTL"),
+    ],
+)
+def test_what_open_cannot_do_is_told(deed: Any, told: str) -> None:
+    with pytest.raises(BuildError, match=told):
+        run(Opening(deed))
