@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, get_args
 
@@ -27,7 +27,7 @@ from headrace.errors import BuildError
 from headrace.outputs import OutputTag
 from headrace.process_functions import KeyedBatchFunction
 from headrace.schema import as_schema
-from headrace.state import state_specs
+from headrace.state import StateSpec, state_specs
 from headrace.stream import Stream
 
 __all__ = [
@@ -118,17 +118,7 @@ def add_process(
         fields = {"kind": "keyed" if len(inputs) == 1 else "co", "keys": ((),) * len(inputs)}
     recorded = recorded_states(function) if step is nodes.KeyedProcess else None
     if recorded is not None:
-        check_kinds(function, recorded.specs, fields["kind"], fields["keys"])
-        if fields["kind"] == "batch":
-            ordered = bool(fields.get("ordered"))
-            check_batch_step(function, recorded.specs, fields["keys"][0], on_error, ordered=ordered)
-        if mortal := [
-            s.name for s in recorded.specs if s.ttl is not None and s.ttl.time == "event"
-        ]:
-            what = f"State with a TTL in event time ('{mortal[0]}' of {type(function).__name__})"
-            for port, keys in zip(inputs, fields["keys"], strict=True):
-                if keys:
-                    require_event_time(graph.nodes, port, what)
+        _check_states(graph, inputs, function, recorded.specs, on_error, fields)
         # By name: state lies in tables in this order, and that of lines in a class may change.
         fields["states"] = tuple(sorted(recorded.specs, key=lambda spec: spec.name))
     node = graph.add(
@@ -146,6 +136,22 @@ def add_process(
     if recorded is not None and isinstance(node, nodes.KeyedProcess):
         warn_of_unbounded(node, recorded.attributes)
     return ProcessResult(graph, Port(node.id))
+
+
+def _check_states(
+    graph: Graph, inputs: Sequence[Port], function: Any, specs: Sequence[StateSpec], on_error: OnError,
+    fields: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Refuse state that cannot work in this step."""
+    check_kinds(function, specs, fields["kind"], fields["keys"])
+    if fields["kind"] == "batch":
+        ordered = bool(fields.get("ordered"))
+        check_batch_step(function, specs, fields["keys"][0], on_error, ordered=ordered)
+    if mortal := [s.name for s in specs if s.ttl is not None and s.ttl.time == "event"]:
+        what = f"State with a TTL in event time ('{mortal[0]}' of {type(function).__name__})"
+        for port, keys in zip(inputs, fields["keys"], strict=True):
+            if keys:
+                require_event_time(graph.nodes, port, what)
 
 
 def add_reduce(
