@@ -157,6 +157,7 @@ class JobHandle:
             seconds=end - self._began,
             counts=counts,
             was_finished=self._was_finished,
+            is_running=self.is_running,
         )
 
     @property

@@ -20,10 +20,12 @@ class Summary:
     #: Rows that this run read, and how long it took.
     rows: int
     seconds: float
-    #: uid -> "in", "out", "late", "filtered", "dead" -> rows, since the checkpoint began.
+    #: uid -> "in", "out", "late", "filtered", "dead", "held" (taken into state) -> rows, since the checkpoint began.
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: There was nothing to do: an earlier run had finished the job.
     was_finished: bool = False
+    #: The job goes on; these are its counts so far.
+    is_running: bool = False
 
     @property
     def late(self) -> int:
@@ -32,14 +34,14 @@ class Summary:
 
     @property
     def dead(self) -> int:
-        """Rows that could not be used: malformed, without a key or without a timestamp."""
+        """Rows that could not be used: malformed, without a key or a timestamp, or code failed on them."""
         return sum(counts.get("dead", 0) for counts in self.counts.values())
 
     def __str__(self) -> str:
         if self.was_finished:
             return f"{self.job}: finished in an earlier run, nothing was read"
-        end = "finished" if self.finished else "stopped"
+        end = "finished" if self.finished else "running" if self.is_running else "stopped"
         return (
-            f"{self.job}: {end} behind epoch {self.epoch}, {self.rows:,} rows in {self.seconds:.1f} s, "
-            f"{self.late:,} late, {self.dead:,} dead-lettered"
+            f"{self.job}: {end} behind epoch {self.epoch}, {self.rows:,} rows in {self.seconds:.1f} s; "
+            f"since the first run {self.late:,} late, {self.dead:,} dead-lettered"
         )
