@@ -1,18 +1,24 @@
-"""Calls of a process function, row by row, and what becomes of what it yields."""
+"""What a process function yields, row by row, until it becomes batches.
+
+Of a result only its fields are kept, in the order of the columns: the function may change the object and yield it
+again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import is_dataclass
+from operator import attrgetter, itemgetter
 from types import GeneratorType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from headrace._graph.nodes import MAIN, KeyedProcess
-from headrace._runtime.detached import detached
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.states.shapes import detacher_or_none
-from headrace._runtime.results import build_batch, fields_of
+from headrace._runtime.results import Wrong, build_column, fields_of
 from headrace._runtime.rows import Rows
 from headrace.errors import UserCodeError
 from headrace.outputs import OutputTag
@@ -31,20 +37,24 @@ class Results:
         self._node = node
         self._at = at
         self._sides = dict(node.side_outputs)
+        #: By output, the fields of each row and its timestamp.
         self._made: dict[str, tuple[list[Any], list[int | None]]] = {}
+        self._fields: dict[str, Fields] = {}
         self._checks: dict[str, Callable[[Any], None]] = {}
         self.rows, self.stamps = self._begin(MAIN)
+        self._of_main = self._fields_of(MAIN)
 
     def take_in(self, made: Any) -> None:
         """What one call returned or yields."""
         if type(made) is not GeneratorType:
             refuse_single(made)
-        stamp = self._at.stamp
+        stamp, fields = self._at.stamp, self._of_main
         for row in made:
-            if type(row) is tuple:
+            kind = type(row)
+            if kind is tuple:
                 self._tagged(row)
             else:
-                self.rows.append(detached(row))
+                self.rows.append(fields[kind](row))
                 self.stamps.append(stamp)
 
     def output(self, tag: Any, row: Any) -> None:
@@ -52,7 +62,7 @@ class Results:
         if not isinstance(tag, OutputTag) or tag.name not in self._sides:
             raise undeclared(tag, self._node.uid, self._sides)
         rows, stamps = self._made.get(tag.name) or self._begin(tag.name)
-        rows.append(detached(row))
+        rows.append(self._fields_of(tag.name)[type(row)](row))
         stamps.append(self._at.stamp)
 
     def mark(self) -> dict[str, int]:
@@ -83,7 +93,7 @@ class Results:
         outputs = []
         for name, (rows, stamps) in made.items():
             if rows:
-                batch = build_batch(rows, self._node.output_schema(name), self._wrong)
+                batch = self._batch(rows, self._node.output_schema(name))
                 timeless = None in stamps
                 outputs.append(
                     (name, Rows(batch, None if timeless else np.array(stamps, np.int64)))
@@ -97,11 +107,21 @@ class Results:
             parts = [detacher_or_none(field, self._wrong) for field in schema]
 
             def check(row: Any) -> None:
-                for part, value in zip(parts, fields_of(row, schema, 0, self._wrong), strict=True):
+                for part, value in zip(parts, row, strict=True):
                     part(value)
 
             self._checks[name] = check
         return self._checks[name]
+
+    def _batch(self, rows: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+        columns = zip(zip(*rows, strict=True), schema, strict=True)
+        arrays = [build_column(column, field, self._wrong) for column, field in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _fields_of(self, name: str) -> Fields:
+        if name not in self._fields:
+            self._fields[name] = Fields(self._node.output_schema(name), self._wrong)
+        return self._fields[name]
 
     def _begin(self, name: str) -> tuple[list[Any], list[int | None]]:
         self._made[name] = ([], [])
@@ -117,6 +137,41 @@ class Results:
 
     def _wrong(self, _: int, what: str) -> UserCodeError:
         return UserCodeError(f"The result of step '{self._node.uid}' does not fit: {what}.")
+
+
+class Fields(dict[type, Callable[[Any], Sequence[Any]]]):
+    """By class of a result, what takes its fields out in the order of the columns."""
+
+    def __init__(self, schema: pa.Schema, wrong: Wrong) -> None:
+        super().__init__()
+        self._schema = schema
+        self._wrong = wrong
+
+    def __missing__(self, kind: type) -> Callable[[Any], Sequence[Any]]:
+        self[kind] = found = self._quick(kind) or self._slow
+        return found
+
+    def _slow(self, result: Any) -> Sequence[Any]:
+        return fields_of(result, self._schema, 0, self._wrong)
+
+    def _quick(self, kind: type) -> Callable[[Any], Sequence[Any]] | None:
+        """For the usual classes, one call into C; what it fails on is looked at again to say why."""
+        names, slow = self._schema.names, self._slow
+        if len(names) < 2 or not (kind is dict or is_dataclass(kind)):
+            return None
+        get: Callable[[Any], Sequence[Any]] = (
+            itemgetter(*names) if kind is dict else attrgetter(*names)
+        )
+
+        def quick(result: Any) -> Sequence[Any]:
+            try:
+                if kind is not dict or len(result) == len(names):
+                    return get(result)
+            except (AttributeError, KeyError):
+                pass
+            return slow(result)
+
+        return quick
 
 
 def refuse_single(made: Any) -> None:
