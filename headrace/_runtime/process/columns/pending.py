@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from headrace._runtime.plain_keys import number_keys
 from headrace._runtime.process.columns.keys import Keys
-from headrace._runtime.process.timing.timers import Due, Timers, in_order
+from headrace._runtime.process.timing.timers import Due, Timers, by_hash, in_order
 from headrace._runtime.state.columns import plain
 from headrace.watermarks import NO_WATERMARK
 
@@ -65,6 +65,9 @@ class Pending:
         if not any(len(times) for _, times in found):
             return None
         columns, times = _joined(found)
+        # Where they lie depends on restarts; the order in which they come must not.
+        columns, _, order = by_hash(columns)
+        times = times[order]
         numbers, firsts = number_keys(columns)
         numbers, times = in_order(numbers, times)
         distinct = [column.take(plain(firsts)) for column in columns]

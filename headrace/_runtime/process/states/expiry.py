@@ -15,10 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.timing.timers import Numbered, Timers, timer_tables
+from headrace._runtime.process.timing.timers import Numbered, Timers, by_hash, timer_tables
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState, TableSpec, ValueSpec
-from headrace.keys import hash_keys
 
 __all__ = ["Expiry", "Looks", "expiry_tables"]
 
@@ -87,7 +86,8 @@ class Expiry:
         """Time moves: the keys at which to look are touched."""
         keys = self._looks.due(before, reached)
         if keys:
-            codes = self._touched.codes(hash_keys(keys), keys)
+            keys, hashes, _ = by_hash(keys)
+            codes = self._touched.codes(hashes, keys)
             self._due += np.unique(codes).tolist()
 
     def look(self, now: int) -> None:

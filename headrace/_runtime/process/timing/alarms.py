@@ -17,9 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.process.cursor import Journal
-from headrace._runtime.process.timing.timers import Timers, changes
+from headrace._runtime.process.timing.timers import Timers, by_hash, changes
 from headrace._runtime.process.touched import Touched
-from headrace.keys import hash_keys
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["Alarms"]
@@ -124,7 +123,10 @@ class Alarms:
     def _take_up(self, found: Sequence[tuple[list[pa.Array], Integers]]) -> None:
         keys = [pa.concat_arrays(column) for column in zip(*(k for k, _ in found), strict=True)]
         times = np.concatenate([t for _, t in found])
-        codes = self._touched.codes(hash_keys(keys), keys)
+        # Where they lie depends on restarts; the order in which keys are numbered, and fire, must not.
+        keys, hashes, order = by_hash(keys)
+        times = times[order]
+        codes = self._touched.codes(hashes, keys)
         order = np.lexsort((codes, times))
         # Set at two moments, a timer may have been found at two levels.
         first = changes(codes[order], times[order])
