@@ -63,12 +63,14 @@ class Kept:
         }
         if self._spec.ttl is not None and self._spec.ttl.update == "read_and_write":
             for slot, value in found.items():
-                self._write(slot, value)
+                self._write(slot, value, self._pieces()[slot][1])
         return found
 
-    def _write(self, slot: Any, value: Any) -> None:
+    def _write(self, slot: Any, value: Any, least: int | None = None) -> None:
         in_event_time = self._spec.ttl is None or self._spec.ttl.time == "event"
         touched = self._now().at if in_event_time else self._now().clock
+        # To read never shortens a life.
+        touched = touched if least is None else max(touched, least)
         self._pieces()[slot] = (copy.deepcopy(value), touched)
 
 

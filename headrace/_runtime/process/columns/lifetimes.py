@@ -62,11 +62,14 @@ class Lifetimes:
         if spec.ttl is not None and spec.ttl.update == "read_and_write":
             chosen = np.flatnonzero(there)
             read = chosen if places is None else places[chosen]
-            self.touch(number, read, slots[chosen], at)
+            self.touch(number, read, slots[chosen], at, touched[chosen])
         return there
 
-    def touch(self, number: int, places: Integers | None, slots: Integers, at: Present) -> None:
-        """The values of this number in these slots, of keys at these places, live anew."""
+    def touch(
+        self, number: int, places: Integers | None, slots: Integers, at: Present,
+        least: Integers | None = None,
+    ) -> None:  # fmt: skip
+        """The values of this number in these slots, of keys at these places, live anew, from `least` or later."""
         spec = self._mortal.get(number)
         if spec is None or not len(slots):
             return
@@ -78,6 +81,8 @@ class Lifetimes:
                 self._stamps = at.key_timestamps
             assert self._stamps is not None
             stamps = self._stamps if places is None else self._stamps[places]
+        if least is not None:
+            stamps = np.maximum(stamps, least)
         self._table.put(touched_of(spec), slots, stamps)
         self._aged[domain].append(np.arange(len(slots)) if places is None else places)
 

@@ -89,11 +89,12 @@ class ListHandle:
 
     def _living(self, life: Lifetime, found: list[Any]) -> list[Any]:
         """The values of the items that have not expired; reading may touch them."""
-        living = [value for time, value in found if life.is_alive(time)]
+        living = [(time, value) for time, value in found if life.is_alive(time)]
         if life.by_reading and found:
             now = life.now()
-            self._lists.replace(self._at.code, [(now, value) for value in living])
-        return living
+            read = [(max(now, time), value) for time, value in living]
+            self._lists.replace(self._at.code, read)
+        return [value for _, value in living]
 
 
 class Lists:

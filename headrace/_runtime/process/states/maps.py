@@ -177,7 +177,7 @@ class MapHandle:
         assert life is not None
         if not life.is_alive(time):
             return ABSENT
-        if life.by_reading and time != life.now():
+        if life.by_reading and time < life.now():
             self._maps.put(code, key, (life.now(), value))
         return value
 

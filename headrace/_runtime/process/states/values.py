@@ -96,7 +96,8 @@ class ValueHandle:
         assert touched is not None
         if getattr(self._at, self._now) >= touched[self._at.code] + self._ttl_us:
             return False
-        if self._reads:
+        # A row from before does not shorten a life by looking.
+        if self._reads and self._present() > touched[self._at.code]:
             self._touch()
             self._kept.changed.append(self._at.code)
         return True
@@ -106,7 +107,10 @@ class ValueHandle:
         assert kept.touched is not None
         if kept.journal is not None:
             kept.journal.append((kept.touched.__setitem__, at.code, kept.touched[at.code]))
-        kept.touched[at.code] = at.clock if self._now == "clock" else _stamp(at)
+        kept.touched[at.code] = self._present()
+
+    def _present(self) -> int:
+        return self._at.clock if self._now == "clock" else _stamp(self._at)
 
 
 class PlainValueHandle(ValueHandle):
