@@ -112,9 +112,9 @@ class Expiry:
             [min((t for t in found if t), default=0) for found in zip(*nexts, strict=True)],
             np.int64,
         )
-        kept = np.array(codes, np.int64)[times > 0]
+        kept = np.array(codes, np.int64)[times != 0]
         if len(kept):
-            self._looks.plan(self._touched, kept, times[times > 0], now)
+            self._looks.plan(self._touched, kept, times[times != 0], now)
 
 
 def _planned(domain: str) -> str:
