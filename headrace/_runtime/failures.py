@@ -138,9 +138,14 @@ class Failures:
 
 
 def call_each(
-    node: CodeStep, function: Callable[[Any], Any], rows: Rows, failures: Failures
+    node: CodeStep,
+    function: Callable[[Any], Any],
+    rows: Rows,
+    failures: Failures,
+    *,
+    keep: Callable[[Any], Any] | None = None,
 ) -> list[Any]:
-    """What the function returns for each row; anything where it failed."""
+    """What the function returns for each row, and `keep` makes of that; anything where it failed."""
     objects = row_objects(rows.batch)
     left = iter(objects)
     results: list[Any] = []
@@ -148,7 +153,8 @@ def call_each(
         try:
             # The list grows call by call, so its length is the number of the call, and of the row that failed.
             with watching(node.limit_us, results.__len__):
-                results.extend(map(function, left))
+                made = map(function, left)
+                results.extend(made if keep is None else map(keep, made))
             if len(results) == len(objects):
                 break
             # An iterator that raises this says that it is at its end.

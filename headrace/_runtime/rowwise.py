@@ -38,7 +38,7 @@ class MapRows(StatelessOperator):
 
     def process(self, rows: Rows) -> Outputs:
         failures = Failures(self._node, rows)
-        results = call_each(self._node, self._node.function, rows, failures)
+        results = call_each(self._node, self._node.function, rows, failures, keep=detached)
         made = Made(results, None, partial(built, self._node.schema))
         yield from descendants(rows, failures.fit({MAIN: made}))
         yield from failures.outputs()

@@ -69,6 +69,28 @@ def test_an_object_that_is_changed_and_yielded_again_is_as_many_results(
     assert [row["n"] for row in sink.to_pylist()] == [0, 1, 2]
 
 
+@pytest.mark.parametrize("step", ["map", "map_async"])
+def test_an_object_that_is_kept_for_all_rows_is_a_result_for_each(step: str) -> None:
+    kept = Count(0)
+
+    def fill(row: Any) -> Any:
+        kept.n = row.n
+        return kept
+
+    async def fill_async(row: Any) -> Any:
+        return fill(row)
+
+    env, sink = hr.Environment("kept"), MemorySink()
+    rows = env.from_source(MemorySource([{"n": n} for n in range(3)], {"n": int}), uid="rows")
+    if step == "map":
+        made = rows.map(fill, schema={"n": int}, uid="step")
+    else:
+        made = rows.map_async(fill_async, schema={"n": int}, uid="step")
+    made.sink_to(sink, uid="out")
+    run_local(env)
+    assert [row["n"] for row in sink.to_pylist()] == [0, 1, 2]
+
+
 def test_what_cannot_be_changed_is_not_copied() -> None:
     for result in (Frozen(1), 5, "text", ("a", 1)):
         assert detached(result) is result

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from headrace._runtime.detached import detached
 from headrace.config import Retry
 
 __all__ = ["Calls"]
@@ -116,7 +117,7 @@ class Calls:
             del self._began[task]
         if task in self._too_late:
             self._pardon(task)  # cancelled, and came to a result all the same
-        return made
+        return detached(made)
 
     async def _again(self, task: _Task, index: int, row: Any, error: BaseException) -> bool:
         """Make the attempts behind the first, which failed; whether there is a result in the end."""
