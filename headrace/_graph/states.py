@@ -11,6 +11,8 @@ from headrace.state import StateDescriptor, StateKind, StateSpec, state_specs
 
 __all__ = ["Asked", "Recorded", "recorded_states"]
 
+_CONTAINERS = (list, dict, set)
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -71,7 +73,7 @@ def recorded_states(function: Any) -> Recorded:
     asked: list[StateSpec] = []
     attributes = {spec.name: spec.name for spec in declared}
     if getattr(type(function).open, "__module__", "") != "headrace.process_functions":
-        opened = copy.copy(function)
+        opened = _trial(function)
         asked = _asked_in_open(opened, owner)
         attributes |= {v.name: name for name, v in _attributes(opened) if isinstance(v, StateSpec)}
     specs = (*declared, *asked)
@@ -79,6 +81,15 @@ def recorded_states(function: Any) -> Recorded:
     if repeated := [name for name in names if names.count(name) > 1]:
         raise BuildError(f"{owner} has two states named '{repeated[0]}'.")
     return Recorded(specs, attributes)
+
+
+def _trial(function: Any) -> Any:
+    """A copy, also of the lists and dicts that `open` may put something into."""
+    made = copy.copy(function)
+    for name, value in _attributes(made):
+        if type(value) in _CONTAINERS:
+            object.__setattr__(made, name, copy.copy(value))
+    return made
 
 
 def _attributes(opened: Any) -> list[tuple[str, Any]]:

@@ -141,3 +141,19 @@ def test_more_values_than_can_be_told_apart_are_not_forgotten_in_silence(many: i
     else:
         with pytest.raises(BuildError, match="declares 64 states of one value"):
             run(function, schema=Count)
+
+
+class Collects(Silent):
+    def __init__(self) -> None:
+        self.clients: list[str] = []
+        self.by_name: dict[str, str] = {}
+
+    def open(self, ctx: Any) -> None:
+        self.clients.append("a client that cannot travel")
+        self.by_name["it"] = "neither can this"
+
+
+def test_what_open_collects_while_a_step_is_built_does_not_travel_with_the_function() -> None:
+    function = Collects()
+    source(hr.Environment("declared")).key_by("k").process(function, uid="step")
+    assert (function.clients, function.by_name) == ([], {})
