@@ -190,6 +190,7 @@ def check_on_error(chosen: Any, option: str = "on_error") -> None:
 def as_function(function: Any, kinds: tuple[type, ...], verb: str) -> Any:
     """The function, if it is an instance of one of these classes or, wrapped, a plain function of two arguments."""
     if isinstance(function, kinds):
+        _check_methods(function)
         return function
     names = " or ".join(f"hr.{kind.__name__}" for kind in kinds)
     if isinstance(function, type) and issubclass(function, kinds):
@@ -206,6 +207,38 @@ def as_function(function: Any, kinds: tuple[type, ...], verb: str) -> Any:
             f" {describe_callable(function)} takes {inspect.signature(function)}."
         ) from None
     return PlainFunction(function)
+
+
+#: What the engine calls with two arguments: rows and timers, one or many, and the context.
+_CALLED = (
+    "process_element",
+    "process_element1",
+    "process_element2",
+    "process_broadcast_element",
+    "process_batch",
+    "on_timer",
+    "on_timers",
+)
+
+
+def _check_methods(function: Any) -> None:
+    for name in _CALLED:
+        method = getattr(function, name, None)
+        if method is None:
+            continue
+        where = f"{type(function).__name__}.{name}"
+        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+            raise BuildError(
+                f"{where} is a coroutine function, and nobody awaits it; ask other systems with map_async before."
+            )
+        try:
+            inspect.signature(method).bind(None, None)
+        except TypeError:
+            what = "a timer" if name.startswith("on_") else "a row"
+            raise BuildError(
+                f"{where} is called with two arguments, {what} and the context, but takes"
+                f" {inspect.signature(method)}; what it makes it yields."
+            ) from None
 
 
 def _told(function: Any, wanted: type) -> str:
@@ -242,14 +275,7 @@ def _results(function: Any, schema: Any) -> pa.Schema:
 def _makers(function: Any) -> list[Any]:
     if isinstance(function, PlainFunction):
         return [function.function]
-    names = (
-        "process_element",
-        "process_element1",
-        "process_element2",
-        "process_broadcast_element",
-        "on_timer",
-    )
-    found = [getattr(function, name) for name in names if hasattr(function, name)]
+    found = [getattr(function, name) for name in _CALLED if hasattr(function, name)]
     annotated = [m for m in found if "return" in getattr(m, "__annotations__", {})]
     own = [m for m in annotated if m.__func__.__module__ != "headrace.process_functions"]
     return own or found[:1]

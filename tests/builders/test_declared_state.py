@@ -157,3 +157,36 @@ def test_what_open_collects_while_a_step_is_built_does_not_travel_with_the_funct
     function = Collects()
     source(hr.Environment("declared")).key_by("k").process(function, uid="step")
     assert (function.clients, function.by_name) == ([], {})
+
+
+class OfJava(Silent):
+    def process_element(self, value: Any, ctx: Any, out: Any) -> None:  # type: ignore[override]
+        out.collect(value)
+
+
+class WithoutContext(Silent):
+    def on_timer(self, ctx: Any) -> None:  # type: ignore[override]
+        pass
+
+
+class Awaited(Silent):
+    async def process_element(self, value: Any, ctx: Any) -> Any:  # type: ignore[override]
+        return []
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (
+            OfJava(),
+            r"OfJava\.process_element .* a row and the context, but takes \(value.* ctx.* out",
+        ),
+        (WithoutContext(), r"WithoutContext\.on_timer .* a timer and the context, but takes \(ctx"),
+        (Awaited(), r"Awaited\.process_element is a coroutine function.*map_async"),
+    ],
+)
+def test_a_method_that_cannot_be_called_is_refused_before_the_first_row(
+    function: Any, told: str
+) -> None:
+    with pytest.raises(BuildError, match=told):
+        run(function, schema=Count)
