@@ -107,19 +107,29 @@ class KeyedStream:
         function: Callable[[Any, Any], Any] | ReduceFunction,
         *,
         forever: bool = False,
+        on_error: OnError = "fail",
         uid: str | None = None,
     ) -> ProcessResult:
         """For each row what all rows of its key so far make together: two rows become one, in order of arrival.
 
         The function returns a row of the same columns, as a row, a dict or a dataclass. The first row of a key comes out as
-        it is. State: a row for every key that ever came; `forever=True` says that this is meant.
+        it is. With `on_error="dead_letter"` a row on which the function fails goes to `errors` and is not folded in.
+        State: a row for every key that ever came; `forever=True` says that this is meant.
 
             payments.key_by("card").reduce(lambda a, b: b._replace(amount=a.amount + b.amount), uid="totals")
         """
         from headrace.processed import add_reduce
 
         Stream(self._graph, self._port)._keep_changes(nodes.KeyedProcess, pa.schema([]))  # noqa: SLF001 - a stream of the same rows
-        return add_reduce(self._graph, self._port, self._keys, function, forever=forever, uid=uid)
+        return add_reduce(
+            self._graph,
+            self._port,
+            self._keys,
+            function,
+            forever=forever,
+            on_error=on_error,
+            uid=uid,
+        )
 
     def window(self, window: Assigner) -> WindowedStream:
         """Cut the rows of every key into windows: one of `hr.windows`, or your own `WindowAssigner`."""

@@ -161,6 +161,7 @@ def add_reduce(
     function: Any,
     *,
     forever: bool,
+    on_error: OnError,
     uid: str | None,
 ) -> ProcessResult:
     """Add a rolling reduce."""
@@ -171,6 +172,7 @@ def add_reduce(
         [port],
         RollingReduce(reducer_of(function), schema),
         schema=schema,
+        on_error=on_error,
         uid=uid,
         kind="keyed",
         keys=(keys,),

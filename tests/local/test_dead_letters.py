@@ -99,3 +99,21 @@ def test_a_crash_neither_loses_nor_doubles_a_dead_letter(point: Any) -> None:
     assert result.metrics["process"]["yielded"] == whole + sum(
         n % 4 for n in numbers if n % 3 and n % 5 == 0
     )
+
+
+def test_a_reduce_that_fails_on_a_row_goes_on_without_it() -> None:
+    def add(a: Any, b: Any) -> Any:
+        if b.n == 2:
+            raise ValueError("two")
+        return b._replace(n=a.n + b.n)
+
+    env, sums, dead = hr.Environment("reduce"), MemorySink(), MemorySink()
+    source = MemorySource([{"k": "a", "n": n} for n in range(5)], {"k": str, "n": int})
+    rows = env.from_source(source, uid="rows")
+    made = rows.key_by("k").reduce(add, forever=True, on_error="dead_letter", uid="sums")
+    made.sink_to(sums, uid="out")
+    made.errors.sink_to(dead, uid="dead")
+    result = run_local(env, shards=2)
+    assert [row["n"] for row in sums.to_pylist()] == [0, 1, 4, 8]
+    assert [(row["cause"], row["offset"]) for row in dead.to_pylist()] == [("ValueError: two", 2)]
+    assert result.counts["sums"]["dead"] == 1
