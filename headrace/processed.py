@@ -192,7 +192,7 @@ def check_on_error(chosen: Any, option: str = "on_error") -> None:
 def as_function(function: Any, kinds: tuple[type, ...], verb: str) -> Any:
     """The function, if it is an instance of one of these classes or, wrapped, a plain function of two arguments."""
     if isinstance(function, kinds):
-        _check_methods(function)
+        _check_methods(function, kinds)
         return function
     names = " or ".join(f"hr.{kind.__name__}" for kind in kinds)
     if isinstance(function, type) and issubclass(function, kinds):
@@ -223,11 +223,11 @@ _CALLED = (
 )
 
 
-def _check_methods(function: Any) -> None:
-    for name in _CALLED:
-        method = getattr(function, name, None)
-        if method is None:
-            continue
+def _check_methods(function: Any, kinds: tuple[type, ...]) -> None:
+    kind = next(kind for kind in kinds if isinstance(function, kind))
+    # What other kinds call so is nothing to this one: an attribute may have that name.
+    for name in (name for name in _CALLED if hasattr(kind, name)):
+        method = getattr(function, name)
         where = f"{type(function).__name__}.{name}"
         if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
             raise BuildError(
@@ -277,7 +277,8 @@ def _results(function: Any, schema: Any) -> pa.Schema:
 def _makers(function: Any) -> list[Any]:
     if isinstance(function, PlainFunction):
         return [function.function]
-    found = [getattr(function, name) for name in _CALLED if hasattr(function, name)]
+    names = [name for name in _CALLED if callable(getattr(function, name, None))]
+    found = [getattr(function, name) for name in names]
     annotated = [m for m in found if "return" in getattr(m, "__annotations__", {})]
     own = [m for m in annotated if m.__func__.__module__ != "headrace.process_functions"]
     return own or found[:1]

@@ -190,3 +190,11 @@ def test_a_method_that_cannot_be_called_is_refused_before_the_first_row(
 ) -> None:
     with pytest.raises(BuildError, match=told):
         run(function, schema=Count)
+
+
+class OtherNames(Silent):
+    on_timers = ("what another kind of function calls so",)
+
+
+def test_an_attribute_may_have_the_name_of_a_method_of_another_kind() -> None:
+    assert run(OtherNames()) == [0, 1, 2]
