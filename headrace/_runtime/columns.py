@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from headrace.schema import row_class
 
-__all__ = ["row_objects", "values"]
+__all__ = ["row_objects", "rows_and_values", "values"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -23,6 +23,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def row_objects(batch: pa.RecordBatch) -> list[Any]:
     """One object a row, with the columns as attributes."""
     return _made(batch.schema, batch.columns, batch.num_rows)
+
+
+def rows_and_values(batch: pa.RecordBatch) -> tuple[list[Any], list[list[Any]]]:
+    """The same, and beside it the values of each column, of which the rows were made."""
+    lists = list(map(values, batch.columns))
+    return list(map(row_class(batch.schema)._make, zip(*lists, strict=True))), lists
 
 
 def values(column: pa.Array) -> list[Any]:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._graph.nodes import ERRORS, ERRORS_SCHEMA, KeyedProcess
+from headrace._runtime.columns import rows_and_values
 from headrace._runtime.payload import as_json, shown
 from headrace._runtime.process.context import Context, instant
 from headrace._runtime.process.cursor import Cursor, Journal
@@ -68,16 +69,17 @@ class Caller:
             yield
 
     def rows(
-        self, method: Method, batch: pa.RecordBatch, objects: Sequence[Any], codes: Sequence[Any],
+        self, method: Method, batch: pa.RecordBatch, schema: pa.Schema, codes: Sequence[Any],
         stamps: Sequence[int | None], *, keyed: bool = True,
     ) -> None:  # fmt: skip
-        """Call the method for each row of a batch."""
+        """Call the method for each row of a batch, with the columns of a schema."""
+        objects, columns = rows_and_values(batch.select(schema.names))
         at, context, take_in = self._at, self._context, self._results.take_in
         row = None
         if self._journal is not None or self._node.limit_us is not None:
             self._rows_with_care(method, batch, objects, codes, stamps, keyed=keyed)
             return
-        times = moments_of(batch, objects) or repeat(None)
+        times = _moments(batch, columns) or repeat(None)
         with self.calling(lambda: row, keyed=keyed):
             for code, row, stamp, moment in zip(codes, objects, stamps, times, strict=False):
                 at.code = code
@@ -212,16 +214,13 @@ class Caller:
         return json.dumps(letter, default=shown, ensure_ascii=False), None, None
 
 
-def moments_of(batch: pa.RecordBatch, objects: Sequence[Any]) -> list[datetime] | None:
+def _moments(batch: pa.RecordBatch, columns: Sequence[list[Any]]) -> list[datetime] | None:
     """The timestamps as functions see them, if a column holds just these: then they were made with the rows."""
     stamps = batch.column(TIMESTAMP)
-    for place, column in enumerate(batch.columns):
-        if (
-            column.type == _INSTANT
-            and column.null_count == 0
-            and column.view(pa.int64()).equals(stamps)
-        ):
-            return list(map(tuple.__getitem__, objects, repeat(place)))
+    for made, column in zip(columns, batch.columns, strict=False):
+        whole = column.type == _INSTANT and column.null_count == 0
+        if whole and column.view(pa.int64()).equals(stamps):
+            return made
     return None
 
 

@@ -179,9 +179,8 @@ class ProcessOperator(KeyedOperator):
         self._instance.open()
         for start in range(0, batch.num_rows, _ROWS):
             part, piece = slice(start, start + _ROWS), batch.slice(start, _ROWS)
-            objects = self._objects(piece, side)
-            method = self._methods[side]
-            self._caller.rows(method, piece, objects, codes[part], stamps[part], keyed=keyed)
+            schema, method = self._node.input_schemas[side], self._methods[side]
+            self._caller.rows(method, piece, schema, codes[part], stamps[part], keyed=keyed)
 
     def _objects(self, batch: pa.RecordBatch, side: int) -> list[Any]:
         return row_objects(batch.select(self._node.input_schemas[side].names))

@@ -159,19 +159,21 @@ class Fields(dict[type, Callable[[Any], Sequence[Any]]]):
         names, slow = self._schema.names, self._slow
         if len(names) < 2 or not (kind is dict or is_dataclass(kind)):
             return None
-        get: Callable[[Any], Sequence[Any]] = (
-            itemgetter(*names) if kind is dict else attrgetter(*names)
-        )
+        get_item, get_attribute = itemgetter(*names), attrgetter(*names)
 
-        def quick(result: Any) -> Sequence[Any]:
+        def of_dict(result: Any) -> Sequence[Any]:
             try:
-                if kind is not dict or len(result) == len(names):
-                    return get(result)
-            except (AttributeError, KeyError):
-                pass
-            return slow(result)
+                return get_item(result) if len(result) == len(names) else slow(result)
+            except KeyError:
+                return slow(result)
 
-        return quick
+        def of_record(result: Any) -> Sequence[Any]:
+            try:
+                return get_attribute(result)
+            except AttributeError:
+                return slow(result)
+
+        return of_dict if kind is dict else of_record
 
 
 def refuse_single(made: Any) -> None:

@@ -5,6 +5,7 @@ All of a step's lie in one table, so that a key is looked up once. In an epoch e
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ class Kept:
         #: By code, when it was touched, if it has a TTL.
         self.touched: list[int] | None = [] if expires else None
         #: The codes whose value changed, or was touched; some more than once.
-        self.changed: list[int] = []
+        self.changed = array("q")
         self.journal = journal
 
 

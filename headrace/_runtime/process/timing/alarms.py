@@ -7,6 +7,7 @@ set and delete on the way.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -47,8 +48,8 @@ class Alarms:
         self._heap: list[tuple[int, int]] = []
         self._ready: Pairs = set()
         # For later, in the order in which it was asked for: keys, times, and which of these are to be deleted.
-        self._later_codes: list[int] = []
-        self._later_times: list[int] = []
+        self._later_codes = array("q")
+        self._later_times = array("q")
         self._deleted: list[int] = []
 
     def move(self, before: int, reached: int) -> None:
@@ -137,7 +138,7 @@ class Alarms:
         """What early rows asked for is not for later any more if time has come to it."""
         asked = list(zip(self._later_codes, self._later_times, strict=True))
         deleted = set(self._deleted)
-        self._later_codes, self._later_times, self._deleted = [], [], []
+        self._later_codes, self._later_times, self._deleted = array("q"), array("q"), []
         for place, (code, time_us) in enumerate(asked):
             (self.delete if place in deleted else self.set)(code, time_us)
 
