@@ -145,3 +145,27 @@ def test_timers_survive_crashes_and_rescaling_once() -> None:
 def test_a_timer_without_a_time_zone_is_refused() -> None:
     with pytest.raises(UserCodeError, match="datetime with a time zone"):
         fired([(0, "a", "naive", 0)])
+
+
+class Heartbeat(hr.KeyedProcessFunction):
+    """A timer that always sets the next one."""
+
+    def process_element(self, value: Any, ctx: Any) -> None:
+        """The first."""
+        ctx.timers.register_event_time(ctx.timestamp)
+
+    def on_timer(self, timestamp: datetime, ctx: Any) -> Iterator[dict[str, Any]]:
+        """The next."""
+        yield {"key": ctx.key, "at": 0, "domain": "event", "timestamp": 0}
+        ctx.timers.register_event_time(timestamp + timedelta(days=1))
+
+
+def test_a_timer_that_always_sets_the_next_one_does_not_hang_at_the_end_of_the_input() -> None:
+    env = hr.Environment("heartbeat")
+    row = {"key": "a", "at": START, "do": "", "by": 0}
+    times = hr.WatermarkStrategy.monotonous().with_timestamps("at")
+    stream = env.from_source(MemorySource([row], schema=ORDER), watermarks=times, uid="rows")
+    beats = stream.key_by("key").process(Heartbeat(), schema=FIRED, uid="beats")
+    beats.sink_to(MemorySink(), uid="out")
+    with pytest.raises(UserCodeError, match=r"ctx.watermark.year == 9999"):
+        run_local(env, shards=1)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import repeat
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from headrace._runtime.rows import Rows
 from headrace._runtime.usercode import OURS, calling, cause_of
 from headrace._runtime.watchdog import IDLE, Watch, watching
 from headrace._runtime.windows.unfolded import TIMESTAMP
-from headrace.errors import EngineError
+from headrace.errors import EngineError, UserCodeError
 
 __all__ = ["Call", "Caller", "uncollected"]
 
@@ -38,6 +38,19 @@ _INSTANT = pa.timestamp("us", "UTC")
 Method = Callable[[Any, Any], Any]
 #: The method, the batch of the row and its place there, the row, the code of its key, its timestamp.
 Call = tuple[Method, pa.RecordBatch, int, Any, int, int]
+
+
+class Over:
+    """Stands where the code of a key would when no call is being made."""
+
+    def __init__(self, uid: str) -> None:
+        self._uid = uid
+
+    def __index__(self) -> NoReturn:
+        raise UserCodeError(
+            f"The code of step '{self._uid}' uses its context or its state when no row or timer of it is being"
+            " processed. Do that in the call itself, not in a thread or a callback that outlives it."
+        )
 
 
 class Caller:
@@ -52,6 +65,7 @@ class Caller:
         self._results = results
         self._journal = journal
         self._watch = Watch(None)
+        self._over = Over(node.uid)
         self._calls = 0
         #: Dead letters so far: the columns of each, then its timestamp.
         self.dead: list[tuple[Any, ...]] = []
@@ -62,11 +76,14 @@ class Caller:
     ) -> Iterator[None]:
         """Around calls: what fails inside is an error that names the step, the key and the row."""
         key = (lambda: self._context.key) if keyed else None
-        with (
-            watching(self._node.limit_us) as self._watch,
-            calling(self._node.uid, key=key, row=row),
-        ):
-            yield
+        try:
+            with (
+                watching(self._node.limit_us) as self._watch,
+                calling(self._node.uid, key=key, row=row),
+            ):
+                yield
+        finally:
+            self._at.code = self._over
 
     def rows(
         self, method: Method, batch: pa.RecordBatch, schema: pa.Schema, codes: Sequence[Any],

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headrace._graph.nodes import MAIN, KeyedProcess
 from headrace._runtime.process.cursor import Cursor
-from headrace._runtime.process.states.shapes import detacher_or_none
+from headrace._runtime.process.states.shapes import detacher_or_none, is_nested
 from headrace._runtime.results import Wrong, build_column, fields_of
 from headrace._runtime.rows import Rows
 from headrace.errors import UserCodeError
@@ -148,8 +148,16 @@ class Fields(dict[type, Callable[[Any], Sequence[Any]]]):
         self._wrong = wrong
 
     def __missing__(self, kind: type) -> Callable[[Any], Sequence[Any]]:
-        self[kind] = found = self._quick(kind) or self._slow
+        found = self._quick(kind) or self._slow
+        self[kind] = found = (
+            self._copied(found) if any(map(is_nested, self._schema.types)) else found
+        )
         return found
+
+    def _copied(self, get: Callable[[Any], Sequence[Any]]) -> Callable[[Any], Sequence[Any]]:
+        """What lies in fields, such as a list, can be changed after it was given, too."""
+        parts = [detacher_or_none(field, self._wrong) for field in self._schema]
+        return lambda result: [part(v) for part, v in zip(parts, get(result), strict=True)]
 
     def _slow(self, result: Any) -> Sequence[Any]:
         return fields_of(result, self._schema, 0, self._wrong)

@@ -20,11 +20,15 @@ import pyarrow as pa
 from headrace._runtime.process.cursor import Journal
 from headrace._runtime.process.timing.timers import Timers, by_hash, changes
 from headrace._runtime.process.touched import Touched
+from headrace.errors import UserCodeError
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["Alarms"]
 
 Integers = npt.NDArray[np.int64]
+
+#: Timers for each key that may set one another when the input has ended.
+_LONGEST_CHAIN = 10_000
 #: (time, code)
 Pairs: TypeAlias = set[tuple[int, int]]
 
@@ -47,6 +51,8 @@ class Alarms:
         # Ready: a heap, and those in it that were not deleted again.
         self._heap: list[tuple[int, int]] = []
         self._ready: Pairs = set()
+        #: How many that were set on the way have fired behind the end of the input.
+        self._chained = 0
         # For later, in the order in which it was asked for: keys, times, and which of these are to be deleted.
         self._later_codes = array("q")
         self._later_times = array("q")
@@ -150,7 +156,18 @@ class Alarms:
                 ready.discard(pair)
                 fired += 1
                 call(pair[1], pair[0])
+                if self._reached == END_OF_TIME:
+                    self._count_chain()
         return fired
+
+    def _count_chain(self) -> None:
+        """Where all time has come, a timer that always sets the next one would never end."""
+        self._chained += 1
+        if self._chained > _LONGEST_CHAIN * (1 + len(self._touched)):
+            raise UserCodeError(
+                "The input has ended, so every timer fires at once, and on_timer goes on setting the next one. Set none"
+                " when ctx.watermark is the last instant there is: ctx.watermark.year == 9999."
+            )
 
     def _unask(self) -> None:
         """Take back what was asked for last."""
