@@ -31,6 +31,7 @@ OURS = (KeyboardInterrupt, GeneratorExit)
 
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _LONGEST = 500
+_AT = "\n  at "
 
 
 class TookTooLong(BaseException):
@@ -52,6 +53,12 @@ def calling(
     """
     try:
         yield
+    except UserCodeError as error:
+        # What the engine refuses in the middle of a call does not know of which row that was.
+        where = place(origin, index, key=key, row=row)
+        if not where or _AT in str(error):
+            raise
+        raise UserCodeError(f"{error}{_AT}{where}") from None
     except (HeadraceError, *OURS):
         raise
     except BaseException as error:  # noqa: BLE001 - user code may raise anything, SystemExit too

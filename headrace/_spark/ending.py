@@ -31,7 +31,7 @@ def close_at_the_end() -> None:
     close_on_hangup()
     # The daemon looks it up for each task, in the module that its first argument names.
     module = sys.modules.get(sys.argv[1] if len(sys.argv) > 1 else "pyspark.worker")
-    if module is not None and module not in _wrapped:
+    if module is not None and hasattr(module, "main") and module not in _wrapped:
         _wrapped.append(module)
         _wrap(module)
 

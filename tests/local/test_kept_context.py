@@ -55,3 +55,23 @@ def test_a_context_that_outlives_its_call_refuses(asks: str) -> None:
             ctx.timers.register_event_time(ctx.clock.replace(year=2200))
         else:
             function.n.update(2)
+
+
+def test_a_result_that_does_not_fit_names_step_key_and_row() -> None:
+    class Wrong(hr.KeyedProcessFunction):
+        def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+            yield {"key": ctx.key, "number": "two" if value.number == 2 else value.number}
+
+    with pytest.raises(UserCodeError, match=r"(?s)step 'step'.*'number' must be int64.*key 1.*two"):
+        run(Wrong(), {"key": int, "number": int})
+
+
+def test_state_that_does_not_fit_names_step_key_and_row() -> None:
+    class Wrong(hr.KeyedProcessFunction):
+        n: hr.state.Value[int] = hr.state.FOREVER
+
+        def process_element(self, value: Any, ctx: Any) -> None:
+            self.n.update("x" if value.number == 2 else 0)  # type: ignore[arg-type]
+
+    with pytest.raises(UserCodeError, match=r"(?s)'n' of step 'step'.*key 1.*number=2"):
+        run(Wrong(), {"key": int})

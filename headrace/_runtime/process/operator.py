@@ -70,7 +70,7 @@ class ProcessOperator(KeyedOperator):
         self._stores = Stores(layout, state, self._touched, self._journal, self._instance.handles)
         self._event = Alarms(self._event_timers, self._touched, self._journal)
         self._clock = Alarms(self._clock_timers, self._touched, self._journal)
-        self._results = Results(node, at)
+        self._results = Results(node, at, self._touched.key_of)
         timers = TimerService(at, self._event, self._clock, node.uid)
         self.context = Context(at, self._touched, timers, self._results.output, node.uid)
         self._caller = Caller(node, at, self.context, self._results, self._journal)

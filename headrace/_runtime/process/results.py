@@ -20,6 +20,7 @@ from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.states.shapes import detacher_or_none, is_nested
 from headrace._runtime.results import Wrong, build_column, fields_of
 from headrace._runtime.rows import Rows
+from headrace._runtime.usercode import place as place_of
 from headrace.errors import UserCodeError
 from headrace.outputs import OutputTag
 from headrace.schema import Row
@@ -28,27 +29,29 @@ __all__ = ["Results", "refuse_single", "undeclared"]
 
 Output = tuple[str, Rows]
 Made = Iterable[Any] | None
+Columns = tuple[list[Any], list[int | None], list[Any]]
 
 
 class Results:
     """What a function gave to each output since the last `take`, with its timestamps."""
 
-    def __init__(self, node: KeyedProcess, at: Cursor) -> None:
+    def __init__(self, node: KeyedProcess, at: Cursor, key_of: Callable[[Any], Any]) -> None:
         self._node = node
         self._at = at
         self._sides = dict(node.side_outputs)
-        #: By output, the fields of each row and its timestamp.
-        self._made: dict[str, tuple[list[Any], list[int | None]]] = {}
+        self._key_of = key_of
+        #: By output, the fields of each row, its timestamp and the code of its key.
+        self._made: dict[str, Columns] = {}
         self._fields: dict[str, Fields] = {}
         self._checks: dict[str, Callable[[Any], None]] = {}
-        self.rows, self.stamps = self._begin(MAIN)
+        self.rows, self.stamps, self.codes = self._begin(MAIN)
         self._of_main = self._fields_of(MAIN)
 
     def take_in(self, made: Any) -> None:
         """What one call returned or yields."""
         if type(made) is not GeneratorType:
             refuse_single(made)
-        stamp, fields = self._at.stamp, self._of_main
+        code, stamp, fields = self._at.code, self._at.stamp, self._of_main
         for row in made:
             kind = type(row)
             if kind is tuple:
@@ -56,44 +59,47 @@ class Results:
             else:
                 self.rows.append(fields[kind](row))
                 self.stamps.append(stamp)
+                self.codes.append(code)
 
     def output(self, tag: Any, row: Any) -> None:
         """A row for a side output."""
         if not isinstance(tag, OutputTag) or tag.name not in self._sides:
             raise undeclared(tag, self._node.uid, self._sides)
-        rows, stamps = self._made.get(tag.name) or self._begin(tag.name)
+        rows, stamps, codes = self._made.get(tag.name) or self._begin(tag.name)
         rows.append(self._fields_of(tag.name)[type(row)](row))
         stamps.append(self._at.stamp)
+        codes.append(self._at.code)
 
     def mark(self) -> dict[str, int]:
         """How much there is."""
-        return {name: len(rows) for name, (rows, _) in self._made.items()}
+        return {name: len(rows) for name, (rows, _, _) in self._made.items()}
 
     def undo(self, mark: dict[str, int]) -> None:
         """Back to there."""
-        for name, (rows, stamps) in self._made.items():
-            del rows[mark.get(name, 0) :], stamps[mark.get(name, 0) :]
+        for name, columns in self._made.items():
+            for column in columns:
+                del column[mark.get(name, 0) :]
 
     def check(self, mark: dict[str, int]) -> None:
         """Refuse what was made since then and does not fit its output."""
-        for name, (rows, _) in self._made.items():
+        for name, (rows, _, _) in self._made.items():
             for row in rows[mark.get(name, 0) :]:
                 self._fitting(name)(row)
 
     def date(self, mark: dict[str, int]) -> None:
         """What was made since then of rows without a timestamp has the time of the clock."""
-        for name, (_, stamps) in self._made.items():
+        for name, (_, stamps, _) in self._made.items():
             first = mark.get(name, 0)
             stamps[first:] = [self._at.clock if at is None else at for at in stamps[first:]]
 
     def take(self) -> list[Output]:
         """All of it, as batches."""
         made, self._made = self._made, {}
-        self.rows, self.stamps = self._begin(MAIN)
+        self.rows, self.stamps, self.codes = self._begin(MAIN)
         outputs = []
-        for name, (rows, stamps) in made.items():
+        for name, (rows, stamps, codes) in made.items():
             if rows:
-                batch = self._batch(rows, self._node.output_schema(name))
+                batch = self._batch(rows, codes, self._node.output_schema(name))
                 timeless = None in stamps
                 outputs.append(
                     (name, Rows(batch, None if timeless else np.array(stamps, np.int64)))
@@ -113,9 +119,14 @@ class Results:
             self._checks[name] = check
         return self._checks[name]
 
-    def _batch(self, rows: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+    def _batch(self, rows: list[Any], codes: list[Any], schema: pa.Schema) -> pa.RecordBatch:
+        def wrong(place: int, what: str) -> UserCodeError:
+            made = dict(zip(schema.names, rows[place], strict=True))
+            where = place_of(None, key=lambda: self._key_of(codes[place]), row=lambda: made)
+            return UserCodeError(f"{self._wrong(place, what)}\n  at {where}")
+
         columns = zip(zip(*rows, strict=True), schema, strict=True)
-        arrays = [build_column(column, field, self._wrong) for column, field in columns]
+        arrays = [build_column(column, field, wrong) for column, field in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _fields_of(self, name: str) -> Fields:
@@ -123,8 +134,8 @@ class Results:
             self._fields[name] = Fields(self._node.output_schema(name), self._wrong)
         return self._fields[name]
 
-    def _begin(self, name: str) -> tuple[list[Any], list[int | None]]:
-        self._made[name] = ([], [])
+    def _begin(self, name: str) -> Columns:
+        self._made[name] = ([], [], [])
         return self._made[name]
 
     def _tagged(self, pair: tuple[Any, ...]) -> None:

@@ -49,6 +49,13 @@ class Touched:
         if len(codes):
             self.objects += key_objects(self.columns(codes))
 
+    def key_of(self, code: Any) -> Any:
+        """The object of one key; None of what has none."""
+        if not isinstance(code, int):
+            return None
+        self.show()
+        return self.objects[code]
+
     def hashes(self, codes: Integers) -> Hashes:
         """The hashes of these keys."""
         return self._table.hashes(codes)
