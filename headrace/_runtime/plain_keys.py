@@ -13,12 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-__all__ = ["ALL", "key_columns", "number_keys", "plain_key", "plain_key_type", "plain_keys_schema"]
+from headrace.keys import hash_keys
+
+__all__ = [
+    "ALL",
+    "key_columns",
+    "number_by_hash",
+    "number_keys",
+    "plain_key",
+    "plain_key_type",
+    "plain_keys_schema",
+]
 
 #: The one key of a step without keys: a column that no result shows.
 ALL = pa.field("__all", pa.int8())
 
 Integers = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
 
 #: Whole numbers are near each other if there are so many places for each row.
 _NEAR = 4
@@ -71,6 +82,20 @@ def number_keys(columns: Sequence[pa.Array]) -> tuple[Integers, Integers]:
     # Written backwards, so the first row of each number is the one that stays.
     firsts[codes[::-1]] = np.arange(len(codes))[::-1]
     return codes, firsts
+
+
+def number_by_hash(columns: Sequence[pa.Array]) -> tuple[Integers, list[pa.Array], Hashes]:
+    """A number for each row, equal for equal keys, in the order of their hashes; the distinct keys and their hashes.
+
+    Unlike that of first appearance this order is the same wherever rows lie.
+    """
+    numbers, firsts = number_keys(columns)
+    distinct = [column.take(pa.array(firsts)) for column in columns]
+    hashes = hash_keys(distinct)
+    order = np.argsort(hashes, kind="stable")
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks[numbers], [column.take(pa.array(order)) for column in distinct], hashes[order]
 
 
 def _codes(column: pa.Array) -> tuple[Integers, int]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.columns import values
-from headrace._runtime.plain_keys import number_keys
+from headrace._runtime.plain_keys import number_by_hash, number_keys
 from headrace._runtime.state import MemoryArrays, Table, TableSpec
 
 __all__ = ["Touched", "key_objects"]
@@ -41,6 +41,12 @@ class Touched:
             return numbers
         places = pa.array(firsts)
         codes, _ = self._table.upsert(hashes[firsts], [column.take(places) for column in columns])
+        return codes[numbers]
+
+    def codes_by_hash(self, columns: Sequence[pa.Array]) -> Integers:
+        """The same for keys as they lie in tables: where that is depends on restarts, their numbers must not."""
+        numbers, distinct, hashes = number_by_hash(columns)
+        codes, _ = self._table.upsert(hashes, distinct)
         return codes[numbers]
 
     def show(self) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace._runtime.plain_keys import number_keys
+from headrace._runtime.plain_keys import number_by_hash, number_keys
 from headrace._runtime.process.columns.keys import Keys
-from headrace._runtime.process.timing.timers import Due, Timers, by_hash, in_order
+from headrace._runtime.process.timing.timers import Due, Timers, in_order
 from headrace._runtime.state.columns import plain
 from headrace.watermarks import NO_WATERMARK
 
@@ -66,11 +66,8 @@ class Pending:
             return None
         columns, times = _joined(found)
         # Where they lie depends on restarts; the order in which they come must not.
-        columns, _, order = by_hash(columns)
-        times = times[order]
-        numbers, firsts = number_keys(columns)
+        numbers, distinct, _ = number_by_hash(columns)
         numbers, times = in_order(numbers, times)
-        distinct = [column.take(plain(firsts)) for column in columns]
         return Keys.of_distinct(self._schema, distinct, numbers), times
 
     def end(self) -> None:

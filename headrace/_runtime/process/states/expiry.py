@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.process.layout import Layout
-from headrace._runtime.process.timing.timers import Numbered, Timers, by_hash, timer_tables
+from headrace._runtime.process.timing.timers import Numbered, Timers, timer_tables
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState, TableSpec, ValueSpec
 
@@ -86,9 +86,7 @@ class Expiry:
         """Time moves: the keys at which to look are touched."""
         keys = self._looks.due(before, reached)
         if keys:
-            keys, hashes, _ = by_hash(keys)
-            codes = self._touched.codes(hashes, keys)
-            self._due += np.unique(codes).tolist()
+            self._due += np.unique(self._touched.codes_by_hash(keys)).tolist()
 
     def look(self, now: int) -> None:
         """Take away what has expired of these keys, which are loaded, and plan the next looks."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.process.cursor import Journal
-from headrace._runtime.process.timing.timers import Timers, by_hash, changes
+from headrace._runtime.process.timing.timers import Timers, changes, in_order
 from headrace._runtime.process.touched import Touched
 from headrace.errors import UserCodeError
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
@@ -130,14 +130,9 @@ class Alarms:
     def _take_up(self, found: Sequence[tuple[list[pa.Array], Integers]]) -> None:
         keys = [pa.concat_arrays(column) for column in zip(*(k for k, _ in found), strict=True)]
         times = np.concatenate([t for _, t in found])
-        # Where they lie depends on restarts; the order in which keys are numbered, and fire, must not.
-        keys, hashes, order = by_hash(keys)
-        times = times[order]
-        codes = self._touched.codes(hashes, keys)
-        order = np.lexsort((codes, times))
-        # Set at two moments, a timer may have been found at two levels.
-        first = changes(codes[order], times[order])
-        self._times, self._codes = times[order][first].tolist(), codes[order][first].tolist()
+        # Set at two moments, a timer may have been found at two levels; it is one.
+        codes, times = in_order(self._touched.codes_by_hash(keys), times)
+        self._times, self._codes = times.tolist(), codes.tolist()
         self._at, self._due_set = 0, None
 
     def _catch_up(self) -> None:

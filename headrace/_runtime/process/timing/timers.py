@@ -7,7 +7,7 @@ moments, one timer may lie at two levels; it is one when it fires, and both go w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from headrace._runtime.process.timing.slices import LEVELS, Slices
 from headrace._runtime.state import ShardState, TableSpec
-from headrace.keys import extend_hashes, hash_keys
+from headrace.keys import extend_hashes
 
-__all__ = ["Due", "Numbered", "Timers", "by_hash", "changes", "in_order", "timer_tables"]
+__all__ = ["Due", "Numbered", "Timers", "changes", "in_order", "timer_tables"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -106,14 +106,6 @@ class Timers:
                     many += int((times == first).sum())
                 break
         return least, many
-
-
-def by_hash(keys: Sequence[pa.Array]) -> tuple[list[pa.Array], npt.NDArray[np.uint64], Integers]:
-    """Key columns in the order of their hashes, the hashes, and where each key stood before."""
-    hashes = hash_keys(keys)
-    order = np.argsort(hashes, kind="stable")
-    places = pa.array(order)
-    return [column.take(places) for column in keys], hashes[order], order
 
 
 def changes(codes: Integers, times: Integers) -> npt.NDArray[np.bool_]:
