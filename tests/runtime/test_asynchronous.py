@@ -52,6 +52,8 @@ class Client:
 
 loop.open_function("it", Client())
 loop.run(asyncio.sleep(0))
+# Under nohup it would be ignored, which a Spark worker sets back, too.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 close_on_hangup()
 """
 

@@ -97,6 +97,8 @@ class Model:
     def close(self): print("close", flush=True)
 lifecycle.opened(Model(), None, "it")
 if sys.argv[1] == "hangup":
+    # Under nohup it would be ignored, which a Spark worker sets back, too.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     lifecycle.close_on_hangup()
     os.kill(os.getpid(), signal.SIGHUP)
     time.sleep(60)
