@@ -329,7 +329,9 @@ def _result_annotation(function: Callable[..., Any], *, many: bool) -> Any:
     """What a function says it returns, or None where it says nothing that declares columns."""
     annotation = _return_annotation(function)
     if annotation is type(None):
-        raise SchemaError(f"{_show(function)} says that it returns None, so it makes no rows; annotate what it yields, or pass schema=.")
+        raise SchemaError(
+            f"{_show(function)} says that it returns None, so it makes no rows; annotate what it yields, or pass schema=."
+        )
     if many:
         annotation = _element(function, annotation)
     vague = annotation in (None, Any, object, Row, *_MAPPINGS)

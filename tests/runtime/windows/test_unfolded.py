@@ -25,7 +25,7 @@ def rows_of(keys: str) -> Rows:
 
 def holder(*names: str) -> Unfolded:
     node = step_node(CountAggregate, Count(3), {"rows": agg.count()})
-    return Unfolded(node, plain_columns(SCHEMA, names))
+    return Unfolded(node.keys, plain_columns(SCHEMA, names))
 
 
 def test_columns_timestamps_and_hashes_are_sent() -> None:
@@ -56,7 +56,7 @@ def test_batches_are_joined_when_there_are_enough(monkeypatch: pytest.MonkeyPatc
 def test_dictionaries_become_plain() -> None:
     schema = pa.schema([("key", pa.dictionary(pa.int8(), pa.string()))])
     node = step_node(CountAggregate, Count(3), {"rows": agg.count()}, schema=schema)
-    held = Unfolded(node, plain_columns(schema, ["key"]))
+    held = Unfolded(node.keys, plain_columns(schema, ["key"]))
     for keys in ("ab", "cb"):
         held.add(timed_rows(schema, [(0, {"key": key}) for key in keys]))
     (batch,) = held.take()
