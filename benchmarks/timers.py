@@ -13,7 +13,7 @@ import resource
 import time
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +87,7 @@ class Shard:
 
 def step(function: Any) -> KeyedProcess:
     """The node; both functions keep their timers in the same tables."""
-    kind = "batch" if isinstance(function, AlarmColumns) else "keyed"
+    kind: Literal["batch", "keyed"] = "batch" if isinstance(function, AlarmColumns) else "keyed"
     return KeyedProcess(
         id=1, uid="alarms", inputs=(Port(0),), schema=FIRED, function=function, kind=kind,
         input_schemas=(KEYED,), keys=(("account",),),

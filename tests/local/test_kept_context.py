@@ -48,13 +48,13 @@ def test_a_context_that_outlives_its_call_refuses(asks: str) -> None:
 
     run(Keeps(), {"key": int})
     function, ctx = kept
+    asking = {
+        "key": lambda: ctx.key,
+        "timers": lambda: ctx.timers.register_event_time(ctx.clock.replace(year=2200)),
+        "state": lambda: function.n.update(2),
+    }
     with pytest.raises(UserCodeError, match="outlives it"):
-        if asks == "key":
-            _ = ctx.key
-        elif asks == "timers":
-            ctx.timers.register_event_time(ctx.clock.replace(year=2200))
-        else:
-            function.n.update(2)
+        asking[asks]()
 
 
 def test_a_result_that_does_not_fit_names_step_key_and_row() -> None:

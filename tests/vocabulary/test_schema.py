@@ -227,6 +227,8 @@ def test_a_function_that_returns_none_is_refused() -> None:
 
 
 def test_several_rows_need_an_annotation_of_several() -> None:
-    with pytest.raises(SchemaError, match="to_point says that it returns Point, .* write Iterator"):
+    with pytest.raises(
+        SchemaError, match=r"to_point says that it returns Point, .* write Iterator"
+    ):
         return_schema(to_point, many=True)
     assert return_schema(points, many=True) == as_schema(Point)
