@@ -58,6 +58,8 @@ class Totals(StatefulProcessor):
 
 def main(numbers: list[int], results: str | None) -> None:
     """Run the query and print what was measured as one line of JSON."""
+    # Otherwise Spark takes whichever python3 is found first.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     rows, keys, event_rate, cores = numbers
     spark = _session(cores)
     spark.sparkContext.setLogLevel("ERROR")
