@@ -28,7 +28,6 @@ from headrace.schema import Row
 __all__ = ["Results", "refuse_single", "undeclared"]
 
 Output = tuple[str, Rows]
-Made = Iterable[Any] | None
 Columns = tuple[list[Any], list[int | None], list[Any]]
 
 
