@@ -24,7 +24,7 @@ from headrace._local.epoch import EpochRun
 from headrace._local.memory import Memory, Stores
 from headrace._plan.timing import planner_settings
 from headrace._runtime import registry
-from headrace._runtime.process.lifecycle import close_all
+from headrace._runtime.lifecycle import close_all
 from headrace._runtime.state import MemoryArrays, ShardState
 from headrace.config import Epochs
 from headrace.endpoints import Enumerator, Publisher, SinkContext

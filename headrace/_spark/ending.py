@@ -14,7 +14,7 @@ from functools import wraps
 from types import ModuleType
 from typing import Any
 
-from headrace._runtime.process.lifecycle import close_on_hangup
+from headrace._runtime.lifecycle import close_on_hangup
 
 __all__ = ["close_at_the_end"]
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from headrace._commit.faults import Faults
 from headrace._commit.paths import Layout
 from headrace._graph.plan import Plan
-from headrace._runtime.process.lifecycle import close_all
+from headrace._runtime.lifecycle import close_all
 from headrace._runtime.wire import PARCEL_BYTES, Parcel
 from headrace._spark.ending import close_at_the_end
 from headrace.config import Epochs

@@ -18,7 +18,7 @@ import pytest
 from headrace._graph.nodes import ERRORS, MAIN
 from headrace._graph.nodes import MapAsync as Step
 from headrace._runtime.asynchronous import MapAsync, loop
-from headrace._runtime.process.lifecycle import close_all
+from headrace._runtime.lifecycle import close_all
 from headrace._runtime.rows import Origin, Rows
 from headrace.config import Retry
 from headrace.errors import UserCodeError
@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 ENDING = """
 import asyncio, os, signal
 from headrace._runtime.asynchronous import loop
-from headrace._runtime.process.lifecycle import close_on_hangup
+from headrace._runtime.lifecycle import close_on_hangup
 
 class Client:
     async def open(self):

@@ -16,7 +16,7 @@ from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from headrace._runtime.process import lifecycle
+from headrace._runtime import lifecycle
 
 __all__ = ["open_function", "run"]
 

@@ -10,9 +10,9 @@ import copy
 from typing import Any
 
 from headrace._graph.nodes import KeyedProcess
+from headrace._runtime.lifecycle import forgotten_on_close, opened
 from headrace._runtime.process.columns.values import ValueColumn
 from headrace._runtime.process.cursor import Cursor
-from headrace._runtime.process.lifecycle import forgotten_on_close, opened
 from headrace._runtime.process.states.stores import handle_of
 from headrace.errors import UserCodeError
 from headrace.state import StateDescriptor, state_specs

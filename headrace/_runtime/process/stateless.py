@@ -17,10 +17,10 @@ from headrace._graph.nodes import MAIN
 from headrace._runtime.columns import row_objects
 from headrace._runtime.detached import detached
 from headrace._runtime.failures import Failures, Made
+from headrace._runtime.lifecycle import opened, working
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Outputs, StatelessOperator, Surroundings
 from headrace._runtime.process.context import instant
-from headrace._runtime.process.lifecycle import opened, working
 from headrace._runtime.process.results import refuse_single, undeclared
 from headrace._runtime.rows import Rows
 from headrace._runtime.rowwise import built, descendants

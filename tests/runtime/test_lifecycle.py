@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace._runtime.process.lifecycle import close_all, opened, working
+from headrace._runtime.lifecycle import close_all, opened, working
 from headrace.errors import UserCodeError
 
 
@@ -91,7 +91,7 @@ def test_one_that_cannot_be_closed_does_not_keep_the_others_open(
 
 PROGRAM = """
 import os, signal, sys, time
-from headrace._runtime.process import lifecycle
+from headrace._runtime import lifecycle
 class Model:
     def open(self, ctx): print("open", flush=True)
     def close(self): print("close", flush=True)
