@@ -12,7 +12,8 @@ from hypothesis import Phase, find, settings
 from headrace._runtime.process import operator
 from headrace._runtime.process.results import Results
 from headrace._runtime.process.states.entries import Maps
-from headrace._runtime.process.states.grouped import Grouped, Lifetime
+from headrace._runtime.process.states.grouped import Grouped
+from headrace._runtime.process.states.lifetime import Lifetime
 from headrace._runtime.process.states.values import Values
 from headrace._runtime.process.timing import ordered
 from headrace._runtime.process.timing.alarms import Alarms

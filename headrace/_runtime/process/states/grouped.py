@@ -12,17 +12,15 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from headrace._runtime.columns import values
-from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.results import build_column
 from headrace._runtime.state import ShardState, Table, TableSpec, ValueSpec
 from headrace._runtime.state.spec import fixed_dtype
-from headrace.errors import EngineError, UserCodeError
+from headrace.errors import UserCodeError
 from headrace.keys import extend_hashes
 from headrace.state import StateSpec
-from headrace.state.ttl import TTL
 
-__all__ = ["MEMBER", "SMALL", "TOUCHED", "Grouped", "Lifetime", "grouped_table", "refusal_of_none"]
+__all__ = ["MEMBER", "SMALL", "TOUCHED", "Grouped", "grouped_table", "refusal_of_none"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -141,32 +139,6 @@ class Grouped:
 
     def _wrong(self, _: int, what: str) -> UserCodeError:
         return UserCodeError(f"The state '{self._spec.name}' of step '{self._uid}': {what}.")
-
-
-class Lifetime:
-    """How long the entries of a state with a TTL live, at the time that the cursor stands on."""
-
-    __slots__ = ("_at", "_in_event_time", "_ttl_us", "by_reading")
-
-    def __init__(self, ttl: TTL, cursor: Cursor) -> None:
-        self._at = cursor
-        self._in_event_time = ttl.time == "event"
-        self._ttl_us = ttl.ttl_us
-        #: Whether reading an entry touches it.
-        self.by_reading = ttl.update == "read_and_write"
-
-    def now(self) -> int:
-        """When what is touched now was touched."""
-        if not self._in_event_time:
-            return self._at.clock
-        if self._at.stamp is None:
-            raise EngineError("a row without a timestamp touched state that lives in event time")
-        return self._at.stamp
-
-    def is_alive(self, time: int) -> bool:
-        """Whether what was touched then has not expired."""
-        reached = self._at.watermark if self._in_event_time else self._at.clock
-        return reached < time + self._ttl_us
 
 
 def refusal_of_none(spec: StateSpec, uid: str, hint: str) -> str | None:

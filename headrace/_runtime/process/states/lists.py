@@ -20,9 +20,9 @@ from headrace._runtime.process.states.grouped import (
     SMALL,
     Grouped,
     Integers,
-    Lifetime,
     refusal_of_none,
 )
+from headrace._runtime.process.states.lifetime import Lifetime
 from headrace._runtime.process.states.shapes import attacher, detacher
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState

@@ -16,7 +16,8 @@ import pyarrow.types as pt
 
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.states.entries import ABSENT, NAN, Maps
-from headrace._runtime.process.states.grouped import Lifetime, refusal_of_none
+from headrace._runtime.process.states.grouped import refusal_of_none
+from headrace._runtime.process.states.lifetime import Lifetime
 from headrace._runtime.process.states.shapes import attacher, detacher
 from headrace.errors import UserCodeError
 from headrace.state import StateSpec

@@ -16,12 +16,13 @@ import pyarrow as pa
 from headrace._runtime.columns import values as python_values
 from headrace._runtime.process.cursor import Cursor, Journal
 from headrace._runtime.process.layout import KEYS, THERE, Layout, column_of, touched_of
+from headrace._runtime.process.states.lifetime import Lifetime
 from headrace._runtime.process.states.shapes import attacher, detacher, exact_type, is_nested
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.results import build_column
 from headrace._runtime.state import ShardState
 from headrace._runtime.state.index import distinct
-from headrace.errors import EngineError, UserCodeError
+from headrace.errors import UserCodeError
 from headrace.state import StateSpec
 
 __all__ = ["AggregatingHandle", "Kept", "ReducingHandle", "ValueHandle", "Values", "handle_of"]
@@ -46,7 +47,7 @@ class Kept:
 class ValueHandle:
     """What a function sees of a value; it outlives epochs, and each gives it other lists."""
 
-    __slots__ = ("_at", "_attach", "_detach", "_exact", "_kept", "_now", "_reads", "_ttl_us")
+    __slots__ = ("_at", "_attach", "_detach", "_exact", "_kept", "_life")
 
     def __init__(self, spec: StateSpec, uid: str, cursor: Cursor) -> None:
         self._at = cursor
@@ -54,10 +55,7 @@ class ValueHandle:
         #: Values of just this class are stored as they are.
         self._exact = exact_type(spec.type) if spec.codec is None else None
         self._attach = attacher(spec.annotation, spec.type, spec.codec)
-        ttl = spec.ttl
-        self._ttl_us = 0 if ttl is None else ttl.ttl_us
-        self._reads = ttl is not None and ttl.update == "read_and_write"
-        self._now = "watermark" if ttl is None or ttl.time == "event" else "clock"
+        self._life = None if spec.ttl is None else Lifetime(spec.ttl, cursor)
         self._kept = Kept(None, expires=False)
 
     def serve(self, kept: Kept) -> None:
@@ -70,7 +68,7 @@ class ValueHandle:
         found = kept.values[self._at.code]
         if found is None:
             return None
-        if kept.touched is not None and not self._is_alive():
+        if self._life is not None and not self._is_alive(self._life):
             return None
         return found if self._attach is None else self._attach(found)
 
@@ -83,35 +81,32 @@ class ValueHandle:
             kept.journal.append((kept.values.__setitem__, code, kept.values[code]))
         kept.values[code] = value
         kept.changed.append(code)
-        if kept.touched is not None:
-            self._touch()
+        if self._life is not None:
+            self._touch(self._life.now())
 
     def clear(self) -> None:
         """Take it away."""
         if self._kept.values[self._at.code] is not None:
             self.update(None)
 
-    def _is_alive(self) -> bool:
+    def _is_alive(self, life: Lifetime) -> bool:
         """Whether the value has not expired; reading may touch it."""
-        touched = self._kept.touched
-        assert touched is not None
-        if getattr(self._at, self._now) >= touched[self._at.code] + self._ttl_us:
+        kept, code = self._kept, self._at.code
+        assert kept.touched is not None
+        if not life.is_alive(kept.touched[code]):
             return False
         # A row from before does not shorten a life by looking.
-        if self._reads and self._present() > touched[self._at.code]:
-            self._touch()
-            self._kept.changed.append(self._at.code)
+        if life.by_reading and life.now() > kept.touched[code]:
+            self._touch(life.now())
+            kept.changed.append(code)
         return True
 
-    def _touch(self) -> None:
-        kept, at = self._kept, self._at
+    def _touch(self, now: int) -> None:
+        kept, code = self._kept, self._at.code
         assert kept.touched is not None
         if kept.journal is not None:
-            kept.journal.append((kept.touched.__setitem__, at.code, kept.touched[at.code]))
-        kept.touched[at.code] = self._present()
-
-    def _present(self) -> int:
-        return self._at.clock if self._now == "clock" else _stamp(self._at)
+            kept.journal.append((kept.touched.__setitem__, code, kept.touched[code]))
+        kept.touched[code] = now
 
 
 class PlainValueHandle(ValueHandle):
@@ -323,9 +318,3 @@ class Values:
 
     def _wrong(self, _: int, what: str) -> UserCodeError:
         return UserCodeError(f"The state of step '{self._uid}' cannot be stored: {what}.")
-
-
-def _stamp(at: Cursor) -> int:
-    if at.stamp is None:
-        raise EngineError("a row without a timestamp touched state that lives in event time")
-    return at.stamp
