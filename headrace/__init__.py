@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace import errors, evictors, state, triggers, windows
+    from headrace import connectors, errors, evictors, lookups, state, triggers, windows
     from headrace._jobs.handle import JobHandle, why
     from headrace._spark.state_reader import read_state
     from headrace.aggregates import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from headrace.config import Epochs, Restart, Retry
     from headrace.connected import BroadcastStream, ConnectedStreams
+    from headrace.endpoints import DeliveryGuarantee
     from headrace.environment import Environment
     from headrace.expressions import Expression, coalesce, col, lit, when
     from headrace.functions import AggregateFunction, ProcessWindowFunction
@@ -61,6 +62,7 @@ __all__ = [
     "BroadcastStream",
     "CoProcessFunction",
     "ConnectedStreams",
+    "DeliveryGuarantee",
     "Environment",
     "Epochs",
     "Expression",
@@ -88,6 +90,7 @@ __all__ = [
     "coalesce",
     "col",
     "collect",
+    "connectors",
     "count",
     "count_distinct",
     "errors",
@@ -95,6 +98,7 @@ __all__ = [
     "first",
     "last",
     "lit",
+    "lookups",
     "max",
     "max_by",
     "min",
@@ -121,6 +125,7 @@ _HOMES = {
     "approximate": "approx_count_distinct approx_quantile approx_quantiles approx_top",
     "config": "Epochs Restart Retry",
     "connected": "BroadcastStream ConnectedStreams",
+    "endpoints": "DeliveryGuarantee",
     "environment": "Environment",
     "expressions": "Expression coalesce col lit when",
     "functions": "AggregateFunction ProcessWindowFunction",
@@ -134,11 +139,12 @@ _HOMES = {
     "watermarks": "WatermarkGenerator WatermarkStrategy",
     "windowed": "WindowedStream",
 }
+_MODULES = frozenset("connectors errors evictors lookups state triggers windows".split())
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("errors", "evictors", "state", "triggers", "windows"):
+    if name in _MODULES:
         return import_module(f"headrace.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")

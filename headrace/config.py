@@ -43,7 +43,8 @@ class Epochs:
     Without settings the size follows the backlog: small epochs when the job has caught up, large ones up
     to `max_rows` and `max_bytes` when it is behind, of about `target` each: longer ones catch up faster, shorter ones
     let results out sooner. `rows` fixes the cuts instead: exactly so many rows a source and epoch, or one file of a
-    source of files. `min_interval` keeps epochs apart in wall-clock time.
+    source of files. `min_interval` keeps epochs apart in wall-clock time. While a sink is away, epochs wait to be shown;
+    with `max_unpublished` of them, or so many bytes staged for them, nothing more is taken in until it is back.
 
     >>> Epochs(min_interval=timedelta(seconds=1)).min_interval_us
     1000000
@@ -54,10 +55,14 @@ class Epochs:
     max_rows: int = 4_000_000
     max_bytes: int = 256 * 2**20
     target: timedelta = timedelta(seconds=1)
+    max_unpublished: int = 16
+    max_unpublished_bytes: int = 4 * 2**30
 
     def __post_init__(self) -> None:
         if self.rows is not None:
             _require_count(self.rows, "Epochs(rows=...)")
+        _require_count(self.max_unpublished, "Epochs(max_unpublished=...)")
+        _require_count(self.max_unpublished_bytes, "Epochs(max_unpublished_bytes=...)")
         _require_count(self.max_rows, "Epochs(max_rows=...)")
         _require_count(self.max_bytes, "Epochs(max_bytes=...)")
         if self.min_interval is not None:

@@ -76,8 +76,6 @@ class _Pair:
     def _process(
         self, step: type[nodes.ProcessStep], function: Any, options: dict[str, Any]
     ) -> ProcessResult:
-        for port in self._ports:
-            Stream(self._graph, port)._keep_changes(step, pa.schema([]))  # noqa: SLF001 - as a stream does
         return add_process(self._graph, step, self._ports, function, **options)
 
 

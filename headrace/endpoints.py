@@ -8,10 +8,11 @@ Deliberately absent: watermarks, epochs and retries. The engine owns those.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 __all__ = [
     "DeadLetter",
+    "DeliveryGuarantee",
     "Enumerator",
     "Json",
     "Publisher",
@@ -28,10 +30,25 @@ __all__ = [
     "Source",
     "SourceBatch",
     "Span",
+    "Spread",
     "Stager",
 ]
 
 Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+
+#: Calls a function of an importable module with each argument, side by side; the results in order.
+Spread: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+class DeliveryGuarantee(Enum):
+    """What a sink promises about the rows of a job that fails and goes on."""
+
+    #: Every row is there once, whatever fails.
+    EXACTLY_ONCE = "exactly_once"
+    #: Every row is there; after a failure some are there again.
+    AT_LEAST_ONCE = "at_least_once"
+    #: Rows may be missing and may be there again.
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +56,24 @@ class Span:
     """What one source partition offers at this moment: the positions `[first, end)`.
 
     `finished` promises that nothing will ever follow `end`. `cuts` are positions that an epoch may not
-    cross: it ends there and the next one begins there.
+    cross: it ends there and the next one begins there. `begin` is where a job that does not know the partition
+    starts to read, if that is not `first`. With `firm` an end before what was read means that this is another
+    partition than the one that the job began with. With `stale` nobody could be asked of late: rows may wait that are
+    not known of, so the partition is not idle.
     """
 
     first: int
     end: int
     finished: bool = False
     cuts: tuple[int, ...] = ()
+    begin: int | None = None
+    firm: bool = False
+    stale: bool = False
+
+    @property
+    def start(self) -> int:
+        """Where a job that does not know the partition starts to read."""
+        return self.first if self.begin is None else self.begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +84,17 @@ class DeadLetter:
     offset: int
     cause: str
     payload: str
+    #: The record as it came, where it has a form beside its text; and its key.
+    raw: bytes | None = None
+    raw_key: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceBatch:
     """Rows of one partition in arrival order, with the offset of each for error messages.
 
-    `timestamps` are the records' own, in microseconds since 1970 (UTC), if the source has them.
+    `timestamps` are the records' own, in microseconds since 1970 (UTC), if the source has them. `skipped` records
+    became no rows because the user said so.
     """
 
     batch: pa.RecordBatch
@@ -70,6 +102,7 @@ class SourceBatch:
     partition: str
     dead: tuple[DeadLetter, ...] = ()
     timestamps: npt.NDArray[np.int64] | None = None
+    skipped: int = 0
 
 
 class Enumerator(ABC):
@@ -78,6 +111,9 @@ class Enumerator(ABC):
     @abstractmethod
     def spans(self) -> Mapping[str, Span]:
         """The partitions known now. Called often and from one thread: it must return at once."""
+
+    def durable(self, positions: Mapping[str, int]) -> None:
+        """All rows before these positions are in durable epochs. Called behind each epoch; it must return at once."""
 
     def close(self) -> None:
         """Release what `spans` needed."""
@@ -92,8 +128,15 @@ class Source(ABC):
     splittable: bool = True
     #: At most so many positions of a partition in an epoch, whatever the engine would like.
     max_positions: int | None = None
+    #: At most so many rows of all its partitions in an epoch; for sources whose positions are rows.
+    max_rows: int | None = None
+    #: No rows are taken while there are fewer than these, unless `patience_us` went by since it last gave some.
+    min_rows: int = 0
+    patience_us: int = 0
     #: Every batch has the records' own timestamps, which `with_record_timestamps` asks for.
     has_record_timestamps: bool = False
+    #: Rows withdraw earlier ones, as their column `change` says.
+    carries_changes: bool = False
 
     @property
     @abstractmethod
@@ -135,10 +178,17 @@ class SinkContext:
     schema: pa.Schema
     #: A durable directory of this checkpoint for sinks that have no staging area of their own.
     spool: Path
+    #: The number of this start; every later one has a higher one.
+    fence: int = 0
+    #: How a publisher has large work done by the workers; None: there are none.
+    spread: Spread | None = field(default=None, compare=False)
 
 
 class Stager(ABC):
     """Takes one task's rows of one epoch. Lives in a worker; never reused."""
+
+    #: Rows that were taken and are not in any receipt, because the sink's mode does not write them.
+    left_out: int = 0
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
@@ -160,7 +210,8 @@ class Publisher(ABC):
     def publish(self, epoch: int, receipts: Sequence[Receipt]) -> None:
         """Show the rows of `epoch`, or do nothing if they are shown already (idempotent).
 
-        Staged data that is missing or altered raises `CheckpointDamaged` with the file's name.
+        Staged data that is missing or altered raises `CheckpointDamaged` with the file's name. `SinkError` means that
+        the system outside is away: the epoch is tried again. `SinkRefused` means that it will not take these rows.
         """
 
     def published(self) -> int | None:

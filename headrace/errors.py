@@ -10,7 +10,8 @@
     │   └── CheckpointDamaged          a file of it is missing or its checksum is wrong
     ├── InputError (ValueError)        input that cannot be read as it was declared
     ├── UserCodeError                  a user's function raised
-    ├── SinkError                      a system that takes the output refused or was away
+    ├── SinkError                      a system that takes the output is away; it is asked again
+    │   └── SinkRefused                it will not take the output until somebody acts
     └── EngineError                    Spark or Headrace itself failed
 
     UserWarning
@@ -33,6 +34,7 @@ __all__ = [
     "SchemaError",
     "SetupError",
     "SinkError",
+    "SinkRefused",
     "UnboundedStateWarning",
     "UserCodeError",
 ]
@@ -88,10 +90,16 @@ class UserCodeError(HeadraceError, RuntimeError):
 
 
 class SinkError(HeadraceError, RuntimeError):
-    """An output system refused the rows or could not be reached."""
+    """An output system could not be reached or failed; it is asked again."""
 
     fault = "external"
     retryable = True
+
+
+class SinkRefused(SinkError):
+    """An output system will not take the rows until somebody acts; they stay staged."""
+
+    retryable = False
 
 
 class EngineError(HeadraceError, RuntimeError):

@@ -72,7 +72,6 @@ class KeyedStream:
         """
         from headrace.processed import add_process, as_function
 
-        Stream(self._graph, self._port)._keep_changes(nodes.KeyedProcess, pa.schema([]))  # noqa: SLF001 - a stream of the same rows
         kinds = (KeyedProcessFunction, KeyedBatchFunction)
         made = as_function(function, kinds, "key_by(...).process")
         if ordered:

@@ -119,7 +119,6 @@ class Stream(StatelessSteps):
         """
         from headrace.processed import add_process, as_function
 
-        self._keep_changes(nodes.RowProcess, pa.schema([]))
         return add_process(
             self._graph,
             nodes.RowProcess,

@@ -22,7 +22,7 @@ from headrace.errors import EngineError
 
 __all__ = ["COUNTS", "Law", "Ledger"]
 
-COUNTS = ("in", "out", "late", "filtered", "dead", "held")
+COUNTS = ("in", "out", "late", "filtered", "skipped", "dead", "held")
 
 Law = Literal["one", "many", "keyed", "moved"]
 Counts = Mapping[str, Mapping[str, int]]
@@ -77,7 +77,7 @@ class Ledger:
         parts = ["held", "late", "dead"]
         if law == "one":
             sides = [name for name in self.counts.get(uid, {}) if name.startswith("side:")]
-            parts = ["out", "late", "filtered", "dead", *sides]
+            parts = ["out", "late", "filtered", "skipped", "dead", *sides]
         accounted = {name: self.count(uid, name) for name in parts}
         if taken != sum(accounted.values()):
             told = ", ".join(f"{rows} {name}" for name, rows in accounted.items())

@@ -5,6 +5,7 @@ lease                            locked by the run that may write
 fence                            the number of the last start
 control.json                     what the planner is asked to do: run, stop or drain
 stopped                          the planner has seen that it is to stop
+notices                          what the planner and the workers warn of
 manifests/<epoch>-<fence>.json   what an epoch did
 published.json                   how far each sink is
 sources/<uid>/                   a source's own durable notes
@@ -31,6 +32,7 @@ ENTRIES = frozenset(
         "fence",
         "control.json",
         "stopped",
+        "notices",
         "manifests",
         "published.json",
         "sources",
@@ -69,6 +71,10 @@ class Layout:
     @property
     def stopped(self) -> Path:
         return self.root / "stopped"
+
+    @property
+    def notices(self) -> Path:
+        return self.root / "notices"
 
     @property
     def manifests(self) -> Path:

@@ -145,6 +145,8 @@ class Committer:
             try:
                 self._publication.publish(manifest)
             except SinkError as error:
+                if not error.retryable:
+                    raise
                 self._problem = error
             else:
                 self._problem = None

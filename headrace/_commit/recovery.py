@@ -7,6 +7,7 @@ is not, and refuses when the facts do not fit together. It can be cut short and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from headrace._commit.publication import Publication
 from headrace.endpoints import Publisher
 from headrace.errors import CheckpointDamaged
 
-__all__ = ["Recovered", "gather", "recover"]
+__all__ = ["Recovered", "gather", "opened_publishers", "recover"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,20 @@ class Recovered:
     def finished(self) -> bool:
         """The job has ended in an earlier run."""
         return self.manifest is not None and self.manifest.finished
+
+
+@contextmanager
+def opened_publishers(
+    openers: Mapping[str, Callable[[], Publisher]],
+) -> Iterator[dict[str, Publisher]]:
+    """The publishers of a start. If the start fails they are closed; if not, they are the committer's to close."""
+    with ExitStack() as opened:
+        publishers: dict[str, Publisher] = {}
+        for sink, opener in openers.items():
+            publishers[sink] = opener()
+            opened.callback(publishers[sink].close)
+        yield publishers
+        opened.pop_all()
 
 
 def gather(checkpoint: Checkpoint, publishers: Mapping[str, Publisher]) -> RecoveryFacts:

@@ -1,10 +1,11 @@
 """How many positions of each partition the next epoch takes. Pure.
 
-With `Epochs(rows=R)` it is exactly R rows a source, shared evenly by the partitions that have not ended; a
-share that is not all there yet is waited for, so cuts do not depend on how fast rows come. Otherwise it is
-what there is, up to a limit that `facts` steers, shared evenly by all partitions of all sources. Either way
-no epoch crosses a cut of a source, and a source whose positions are not rows is counted in positions. What
-alignment allows a partition (`_watermarks.alignment`) is the most that it gets.
+With `Epochs(rows=R)` it is exactly R rows a source, or its own `max_rows` if those are fewer, shared evenly by
+the partitions that have not ended; a share that is not all there yet is waited for, so cuts do not depend on
+how fast rows come. Otherwise it is what there is, up to a limit that `facts` steers, shared evenly by all
+partitions of all sources. Either way no epoch crosses a cut of a source, and a source whose positions are not
+rows is counted in positions. What alignment allows a partition (`_watermarks.alignment`) is the most that it
+gets.
 """
 
 from __future__ import annotations
@@ -29,9 +30,17 @@ def allot(
     epochs: Epochs,
     sources: Mapping[str, Source],
     allowances: Allowances | None = None,
+    *,
+    clock_us: int,
 ) -> Ranges:
     """The ranges of the next epoch; `here` has every partition as an empty range where it stands."""
     most = _most(here, sources, allowances or {})
+    spans = {
+        uid: {}
+        if _is_held(sources.get(uid), here[uid], spans.get(uid, {}), _waited(uid, facts, clock_us))
+        else spans.get(uid, {})
+        for uid in here
+    }
     if epochs.rows is not None:
         taken = {
             source: _exactly(
@@ -100,6 +109,8 @@ def _exactly(
         name: reaches[name] if _is_closed(start, spans.get(name)) else _ENDLESS
         for name, (start, _) in parts.items()
     }
+    if source is not None and source.max_rows is not None:
+        rows = min(rows, source.max_rows)
     taken = share(rows, {name: min(most[name], capacity) for name, capacity in capacities.items()})
     complete = all(taken[name] <= reaches[name] for name in taken)
     return taken if complete else {}
@@ -122,6 +133,7 @@ def _up_to_limit(
             reach = _reach(start, spans.get(source, {}).get(name))
             wanted[source, name] = min(reach, most[source][name])
     counted = {key: n for key, n in wanted.items() if n and sources[key[0]].row_positions}
+    counted = _within_sources(counted, sources)
     rows = share(limit, {_joined(key): n for key, n in counted.items()})
     taken: dict[str, dict[str, int]] = {source: {} for source in here}
     for (source, name), reach in wanted.items():
@@ -130,6 +142,38 @@ def _up_to_limit(
         else:
             taken[source][name] = min(reach, _positions(limit, facts, source))
     return taken
+
+
+def _within_sources(
+    wanted: Mapping[tuple[str, str], int], sources: Mapping[str, Source]
+) -> dict[tuple[str, str], int]:
+    """What is wanted, cut down to what each source allows for all its partitions together."""
+    cut = dict(wanted)
+    for uid, source in sources.items():
+        if source.max_rows is not None:
+            mine = {name: n for (owner, name), n in wanted.items() if owner == uid}
+            cut |= {(uid, name): n for name, n in share(source.max_rows, mine).items()}
+    return cut
+
+
+def _is_held(
+    source: Source | None,
+    parts: Mapping[str, tuple[int, int]],
+    spans: Mapping[str, Span],
+    waited_us: int,
+) -> bool:
+    """Whether a source waits for more rows before it gives any."""
+    if source is None or not source.min_rows or waited_us >= source.patience_us:
+        return False
+    if all(span.finished for span in spans.values()):
+        return False
+    ready = sum(_reach(start, spans.get(name)) for name, (start, _) in parts.items())
+    return ready < source.min_rows
+
+
+def _waited(uid: str, facts: Facts, clock_us: int) -> int:
+    """Since a source last gave rows; epochs for the sake of time or of other sources do not count."""
+    return clock_us - facts.taken_us.get(uid, 0)
 
 
 def _joined(key: tuple[str, str]) -> str:

@@ -39,6 +39,8 @@ class Facts:
     bytes_per_row: float = 0.0
     #: By source: rows a position, of sources whose positions are not rows.
     rows_per_position: Mapping[str, float] = field(default_factory=dict)
+    #: By source: the clock of the last epoch that took something of it.
+    taken_us: Mapping[str, int] = field(default_factory=dict)
     #: uid of a keyed step -> [watermark at which it fires next, rows that would fire, clock it waits for]
     outlooks: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
     #: Of the last epoch, for those who look.
@@ -88,6 +90,7 @@ class Facts:
             limit=_steer(self.limit, total, duration_us, target_us),
             bytes_per_row=size / total if total else self.bytes_per_row,
             rows_per_position={**self.rows_per_position, **_densities(offset, rows)},
+            taken_us={**self.taken_us, **dict.fromkeys(_giving(offset), offset.clock_us)},
             outlooks=outlooks or {},
             rows=total,
             size=size,
@@ -101,6 +104,7 @@ class Facts:
             "limit": self.limit,
             "bytes_per_row": self.bytes_per_row,
             "rows_per_position": dict(self.rows_per_position),
+            "taken_us": dict(self.taken_us),
             "outlooks": {uid: list(outlook) for uid, outlook in self.outlooks.items()},
             "rows": self.rows,
             "size": self.size,
@@ -135,6 +139,11 @@ def _taken(offset: Offset) -> dict[str, dict[str, int]]:
         source: {name: to - start for name, (start, to) in parts.items()}
         for source, parts in offset.ranges.items()
     }
+
+
+def _giving(offset: Offset) -> list[str]:
+    """The sources that the epoch takes something of."""
+    return [uid for uid, parts in _taken(offset).items() if any(parts.values())]
 
 
 def _remembered(

@@ -22,6 +22,7 @@ from headrace._epochs.settings import PlannerSettings
 from headrace._epochs.vectors import Standings, final_vectors, is_stirred, next_vectors
 from headrace._watermarks.alignment import allowances
 from headrace._watermarks.tracker import Standing
+from headrace.config import Epochs
 from headrace.endpoints import Span
 from headrace.errors import InputError
 
@@ -40,13 +41,20 @@ def plan(
     settings: PlannerSettings,
     request: Request = "run",
     unpublished: int = 0,
+    unpublished_bytes: int = 0,
 ) -> Offset | None:
-    """The next epoch, or None if there is nothing to do now."""
+    """The next epoch, or None if there is nothing to do now.
+
+    `unpublished` epochs, with so many bytes staged, are not shown by every sink yet.
+    """
     clock_us = max(clock_us, start.clock_us)
     birth = start.epoch < 0
     if start.final:
         return None
-    if not birth and _must_wait(start, settings, clock_us, request, unpublished):
+    if not birth and (
+        _is_full(settings.epochs, unpublished, unpublished_bytes)
+        or _must_wait(start, settings.epochs, clock_us, request)
+    ):
         return None
     spans = _known(spans, settings)
     _check(start, spans)
@@ -80,14 +88,17 @@ def unread(start: Offset, spans: Spans) -> dict[str, int]:
     return {source: positions for source, positions in found.items() if positions}
 
 
-def _must_wait(
-    start: Offset, settings: PlannerSettings, clock_us: int, request: Request, unpublished: int
-) -> bool:
+def _is_full(epochs: Epochs, unpublished: int, unpublished_bytes: int) -> bool:
+    """Whether what waits to be shown is all that may wait."""
+    return (
+        unpublished >= epochs.max_unpublished or unpublished_bytes >= epochs.max_unpublished_bytes
+    )
+
+
+def _must_wait(start: Offset, epochs: Epochs, clock_us: int, request: Request) -> bool:
     if request == "stop":
         return True
-    if unpublished >= settings.max_unpublished:
-        return True
-    return request == "run" and clock_us - start.clock_us < settings.epochs.min_interval_us
+    return request == "run" and clock_us - start.clock_us < epochs.min_interval_us
 
 
 def _known(spans: Spans, settings: PlannerSettings) -> Spans:
@@ -106,10 +117,11 @@ def _check(start: Offset, spans: Spans) -> None:
                     f"source {source!r}, partition {name!r}: the positions {position} to"
                     f" {span.first - 1} were not read yet and are gone"
                 )
-            if span.finished and span.end < position:
+            if (span.finished or span.firm) and span.end < position:
                 raise InputError(
                     f"source {source!r}, partition {name!r} ends at {span.end}, but the checkpoint has"
-                    f" read up to {position}: this is not the input that the job began with"
+                    f" read up to {position}: this is not the input that the job began with, or it is told"
+                    " to end before what was read"
                 )
 
 
@@ -118,14 +130,14 @@ def _positions(start: Offset, spans: Spans) -> Ranges:
     here: dict[str, dict[str, tuple[int, int]]] = {}
     for source in {*start.ranges, *spans}:
         known = {name: (to, to) for name, (_, to) in start.ranges.get(source, {}).items()}
-        new = {name: (s.first, s.first) for name, s in spans.get(source, {}).items()}
+        new = {name: (s.start, s.start) for name, s in spans.get(source, {}).items()}
         here[source] = {**new, **known}
     return here
 
 
 def _position(start: Offset, source: str, partition: str, span: Span) -> int:
     known = start.position(source, partition)
-    return span.first if known is None else known
+    return span.start if known is None else known
 
 
 def _exhausted(here: Ranges, spans: Spans, settings: PlannerSettings) -> bool:
@@ -144,7 +156,9 @@ def _standing(span: Span | None, position: int) -> Standing:
         return "open"
     if span.end > position:
         return "waiting"
-    return "finished" if span.finished else "open"
+    if span.finished:
+        return "finished"
+    return "waiting" if span.stale else "open"
 
 
 def _standings(start: Offset, spans: Spans) -> Standings:
@@ -172,7 +186,15 @@ def _ranges(
         standings=standings,
         clock_us=clock_us,
     )
-    return allot(here, spans, facts, settings.epochs, settings.sources, allowed)
+    return allot(
+        here,
+        spans,
+        facts,
+        settings.epochs,
+        settings.sources,
+        allowed,
+        clock_us=clock_us,
+    )
 
 
 def _final(start: Offset, here: Ranges, settings: PlannerSettings, clock_us: int) -> Offset:

@@ -45,8 +45,6 @@ class PlannerSettings:
     sources: Mapping[str, Source]
     #: Of the sources, and of the steps that assign timestamps.
     strategies: Mapping[str, WatermarkStrategy | None]
-    #: With so many epochs that a sink has not shown, nothing more is taken in.
-    max_unpublished: int = 16
     #: The steps that assign timestamps, each behind those that feed it.
     assigned: Mapping[str, Assigned] = field(default_factory=dict)
     #: uid of a keyed step -> the entries of the watermark vector that it goes by

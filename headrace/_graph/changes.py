@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headrace._graph.nodes import ERRORS, MAIN, Node, Port, WindowStep
+from headrace._graph.nodes import ERRORS, MAIN, Node, Port, ProcessStep, ReadSource, WindowStep
 
 __all__ = ["CHANGE", "carries_changes"]
 
@@ -17,4 +17,9 @@ def carries_changes(nodes: Sequence[Node], port: Port) -> bool:
         return False
     if isinstance(node, WindowStep) and port.output == MAIN:
         return node.accumulation == "retracting"
+    if isinstance(node, ReadSource):
+        return node.source.carries_changes
+    if isinstance(node, ProcessStep) and CHANGE not in node.output_schema(port.output).names:
+        # The code sees the column and makes of it what it likes.
+        return False
     return any(carries_changes(nodes, above) for above in node.inputs)

@@ -76,9 +76,12 @@ ERRORS_SCHEMA = pa.schema(
         pa.field("uid", pa.string()),
         pa.field("cause", pa.string()),
         pa.field("traceback", pa.string()),
+        pa.field("source", pa.string()),
         pa.field("partition", pa.string()),
         pa.field("offset", pa.int64()),
         pa.field("payload", pa.string()),
+        pa.field("raw", pa.binary()),
+        pa.field("raw_key", pa.binary()),
     ]
 )
 

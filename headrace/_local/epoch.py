@@ -104,7 +104,7 @@ class EpochRun:
             for shard, parcel in work(Segment(self.plan, tick, staging, report), tick):
                 arrived = Parcel.from_bytes(parcel.to_bytes())
                 self.mail.setdefault((arrived.target, shard), []).append(arrived)
-            report.receipts = staging.close()
+            staging.close(report)
         except BaseException:
             staging.abort()
             raise

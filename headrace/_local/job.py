@@ -67,6 +67,8 @@ class LocalJob:
     _publishers: dict[str, Publisher] = field(default_factory=dict)
     #: The last epoch that the publishers of this run were given.
     _shown: int = -1
+    #: How often it was started.
+    _fence: int = 0
 
     def __post_init__(self) -> None:
         self._layout = Layout(self.directory)
@@ -110,6 +112,8 @@ class LocalJob:
             target_us=self.epochs.target_us,
         )
         self._reach(offset, "durable")
+        for uid, enumerator in self._enumerators.items():
+            enumerator.durable({name: to for name, (_, to) in offset.ranges.get(uid, {}).items()})
         self._publish()
         return offset
 
@@ -117,6 +121,7 @@ class LocalJob:
         """Begin anew from what is durable, on another number of shards if that is asked for."""
         self.close()
         self._shown = -1
+        self._fence += 1
         if shards is not None and shards != self.plan.shards:
             self._rescale(shards)
         for uid, node in self.plan.sources.items():
@@ -148,7 +153,12 @@ class LocalJob:
     def _contexts(self) -> Mapping[str, SinkContext]:
         return {
             uid: SinkContext(
-                self.plan.job, self.incarnation, uid, node.schema, self._layout.spool(uid)
+                self.plan.job,
+                self.incarnation,
+                uid,
+                node.schema,
+                self._layout.spool(uid),
+                fence=self._fence,
             )
             for uid, node in self.plan.sinks.items()
         }

@@ -27,9 +27,12 @@ def dead_letters(
         pa.array([uid] * len(rows), pa.string()),
         pa.array(causes, pa.string()),
         pa.array(none if tracebacks is None else tracebacks, pa.string()),
+        pa.array(none if origin is None else [origin.source] * len(rows), pa.string()),
         pa.array(none if origin is None else [origin.partition] * len(rows), pa.string()),
         pa.array(none if origin is None else origin.offsets, pa.int64()),
         pa.array(as_json(rows.batch), pa.string()),
+        pa.array(none, pa.binary()),
+        pa.array(none, pa.binary()),
     ]
     return Rows(pa.RecordBatch.from_arrays(arrays, schema=ERRORS_SCHEMA), rows.timestamps, origin)
 
@@ -53,9 +56,12 @@ def refused_records(uid: str, dead: Sequence[DeadLetter], clock_us: int) -> Rows
             "uid": [uid] * len(dead),
             "cause": [letter.cause for letter in dead],
             "traceback": [None] * len(dead),
+            "source": [uid] * len(dead),
             "partition": [letter.partition for letter in dead],
             "offset": [letter.offset for letter in dead],
             "payload": [letter.payload for letter in dead],
+            "raw": [letter.raw for letter in dead],
+            "raw_key": [letter.raw_key for letter in dead],
         },
         schema=ERRORS_SCHEMA,
     )

@@ -65,7 +65,8 @@ def _take(
     report: TaskReport,
 ) -> Int64s | None:
     """Send a batch down the graph; the timestamps of its rows."""
-    report.count(node.uid, "in", read.batch.num_rows + len(read.dead))
+    report.count(node.uid, "in", read.batch.num_rows + len(read.dead) + read.skipped)
+    report.count(node.uid, "skipped", read.skipped)
     report.read(node.uid, read.batch.num_rows, read.batch.nbytes)
     origin = Origin(node.uid, read.partition, read.offsets, partition)
     dead = list(read.dead)

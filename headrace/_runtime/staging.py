@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import pyarrow as pa
 
 from headrace._graph.nodes import WriteSink
-from headrace.endpoints import Receipt, SinkContext, Stager
+from headrace._runtime.report import TaskReport
+from headrace.endpoints import SinkContext, Stager
 
 __all__ = ["Staging"]
+
+LOG = logging.getLogger("headrace.sinks")
 
 
 class Staging:
@@ -29,11 +33,16 @@ class Staging:
             self._stagers[node.uid] = stager
         stager.write(batch)
 
-    def close(self) -> list[Receipt]:
-        """Make everything durable."""
-        return [receipt for stager in self._stagers.values() for receipt in stager.close()]
+    def close(self, report: TaskReport) -> None:
+        """Make everything durable, and report it."""
+        for uid, stager in self._stagers.items():
+            report.receipts.extend(stager.close())
+            report.count(uid, "filtered", stager.left_out)
 
     def abort(self) -> None:
-        """Forget everything; the attempt failed."""
-        for stager in self._stagers.values():
-            stager.abort()
+        """Forget everything; the attempt failed. What failed it is told; a sink that fails here too is not."""
+        for uid, stager in self._stagers.items():
+            try:
+                stager.abort()
+            except Exception:
+                LOG.exception("sink %r could not forget a task that failed", uid)

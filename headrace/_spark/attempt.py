@@ -8,8 +8,10 @@ import platform
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,9 +23,10 @@ from headrace._commit.checkpoint import Checkpoint, prepare, usable
 from headrace._commit.control import clear_stopped, is_stopped, write_request
 from headrace._commit.faults import Faults
 from headrace._commit.files import make_directory
+from headrace._commit.notices import Notices
 from headrace._commit.paths import Layout
 from headrace._commit.publisher import Committer
-from headrace._commit.recovery import Recovered, recover
+from headrace._commit.recovery import Recovered, opened_publishers, recover
 from headrace._epochs.planner import unread
 from headrace._graph.plan import Plan
 from headrace._plan.settings import RunSettings
@@ -36,12 +39,15 @@ from headrace._spark.query import logged_offset, start_query
 from headrace._spark.replicas import drop_replicas, replica_roots
 from headrace._spark.session import EmbeddedSpark, open_spark
 from headrace._spark.shard_ids import shard_ids
-from headrace._spark.worker import Job, JobSpec, sink_contexts
+from headrace._spark.spreading import spread_on
+from headrace._spark.worker import Job, JobSpec
 from headrace.errors import BuildError, EngineError, InputError
 
 __all__ = ["Attempt", "Signals", "StreamingQuery"]
 
 _POLL_S = 0.02
+#: How long a stop waits for a sink that is away; what is staged then is published by the next start.
+_STOP_PATIENCE_S = 10.0
 
 
 @dataclass
@@ -98,11 +104,14 @@ class Attempt:
         checkpoint = self._open()
         plan = replace(self._wanted, shards=checkpoint.shards)
         job = Job(_spec(packed, self._settings, checkpoint, spark), plan)
-        contexts = sink_contexts(plan, checkpoint.layout, checkpoint.incarnation)
-        publishers = {uid: node.sink.publisher(contexts[uid]) for uid, node in plan.sinks.items()}
-        recovered = recover(checkpoint, publishers, faults=job.faults, held=lease.held)
-        self._signals.recovered(recovered)
-        committer = Committer(checkpoint, publishers, faults=job.faults, lease=lease)
+        openers = {
+            uid: partial(node.sink.publisher, replace(job.sinks[uid], spread=spread_on(spark)))
+            for uid, node in plan.sinks.items()
+        }
+        with opened_publishers(openers) as publishers:
+            recovered = recover(checkpoint, publishers, faults=job.faults, held=lease.held)
+            self._signals.recovered(recovered)
+            committer = Committer(checkpoint, publishers, faults=job.faults, lease=lease)
         done = False
         try:
             if recovered.finished:
@@ -160,11 +169,12 @@ class Attempt:
             versions=_versions(),
             notify=self._note,
         )
+        notices = Notices(layout.notices)
         try:
             query = start_query(spark, job, recorder)
             self._signals.started(query)
             try:
-                self._watch(query, job, committer)
+                self._watch(query, job, committer, notices)
             finally:
                 with contextlib.suppress(Exception):
                     query.stop()
@@ -175,10 +185,14 @@ class Attempt:
                 raise
             raise cause from error
 
-    def _watch(self, query: StreamingQuery, job: Job, committer: Committer) -> None:
+    def _watch(
+        self, query: StreamingQuery, job: Job, committer: Committer, notices: Notices
+    ) -> None:
         """Until the final epoch is shown, a stop is complete, or something fails."""
-        asked, told = "run", None
+        asked, told, stopped = "run", None, 0.0
         while True:
+            for notice in notices.new():
+                self._signals.say(notice)
             if self._signals.abort.is_set():
                 raise EngineError("The job was aborted")
             if committer.error is not None:
@@ -196,6 +210,13 @@ class Attempt:
             # Read behind the answer: what is recorded now is the last epoch there will be.
             epoch = -1 if self._last is None else self._last.manifest.epoch
             if over and committer.wait_published(epoch, _POLL_S):
+                return
+            stopped = stopped or (time.monotonic() if over and asked == "stop" else 0.0)
+            if stopped and committer.problem and time.monotonic() > stopped + _STOP_PATIENCE_S:
+                self._signals.say(
+                    f"stopped while a sink is away: {committer.backlog()} epochs are staged and durable;"
+                    " the next start publishes them"
+                )
                 return
 
     def _ask(self, job: Job, asked: str) -> str:
@@ -217,9 +238,8 @@ def _refuse_new_input(job: Job, epoch: int) -> None:
     spans = {}
     for uid, node in job.plan.sources.items():
         make_directory(job.sources[uid])
-        enumerator = node.source.enumerator(job.sources[uid])
-        spans[uid] = enumerator.spans()
-        enumerator.close()
+        with contextlib.closing(node.source.enumerator(job.sources[uid])) as enumerator:
+            spans[uid] = enumerator.spans()
     new = unread(logged_offset(job, epoch), spans)
     if new:
         told = ", ".join(f"'{uid}' has {count:,} new positions" for uid, count in new.items())

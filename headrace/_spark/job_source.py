@@ -82,6 +82,10 @@ class JobReader(DataSourceStreamReader):
         # working state, in the planner's process only
         self._enumerators: dict[str, Enumerator] | None = None
         self._facts: tuple[int, Facts] | None = None
+        #: The durable epoch that the enumerators know of.
+        self._told = -1
+        #: Epoch -> bytes that it staged, of those that some sink has not shown.
+        self._staged: dict[int, int] = {}
         self._planned: PlannerSettings | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -92,21 +96,26 @@ class JobReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
         """The next epoch, or `start` unchanged if there is nothing to do."""
         job = rebuild(self._spec)
+        offset = Offset.from_json(start, where=f"the offset of epoch {start.get('epoch')}")
+        self._tell(offset)
         request = read_request(job.layout)
         # Spark runs epoch 0 whatever is answered, so the birth epoch is planned in any case.
-        if request == "stop" and start["epoch"] >= 0:
+        if request == "stop" and offset.epoch >= 0:
             mark_stopped(job.layout)
             time.sleep(_IDLE_S)
             return start
-        offset = Offset.from_json(start, where=f"the offset of epoch {start.get('epoch')}")
+        facts = self._facts_of(offset.epoch)
+        shown = read_progress(job.layout).lowest_shown
+        self._staged = {epoch: size for epoch, size in self._staged.items() if epoch > shown}
         planned = plan(
             offset,
-            self._facts_of(offset.epoch),
+            facts,
             {uid: enumerator.spans() for uid, enumerator in self._open().items()},
             clock_us=time.time_ns() // 1000,
             settings=self._settings(),
             request=request,
-            unpublished=offset.epoch - read_progress(job.layout).lowest_shown,
+            unpublished=offset.epoch - shown,
+            unpublished_bytes=sum(self._staged.values()),
         )
         if planned is None:
             time.sleep(_IDLE_S)
@@ -120,6 +129,8 @@ class JobReader(DataSourceStreamReader):
         job = rebuild(self._spec)
         offset = Offset.from_json(end, where=str(job.layout.offset(end.get("epoch", -1))))
         job.faults.reach("K3", offset.epoch)
+        # An epoch that is run again is read before anything is planned; a source that is not what it was says so here.
+        self._open()
         settings = self._settings()
         parts = split(offset, settings.sources, job.plan.shards, whole=settings.generated)
         tick = Tick.of(offset)
@@ -138,6 +149,14 @@ class JobReader(DataSourceStreamReader):
         """The query ends."""
         for enumerator in (self._enumerators or {}).values():
             enumerator.close()
+
+    def _tell(self, start: Offset) -> None:
+        """The epoch that the next one starts from is durable; Spark's `commit` says so only when there is a next one."""
+        if self._enumerators is None or start.epoch == self._told:
+            return
+        for uid, enumerator in self._enumerators.items():
+            enumerator.durable({name: to for name, (_, to) in start.ranges.get(uid, {}).items()})
+        self._told = start.epoch
 
     def _open(self) -> dict[str, Enumerator]:
         if self._enumerators is None:
@@ -165,6 +184,7 @@ class JobReader(DataSourceStreamReader):
         manifest = read_manifest(layout, epoch, fence=self._spec.fence)
         if manifest is None:
             raise CheckpointDamaged(f"{layout.manifests} has no manifest of epoch {epoch}")
+        self._staged[epoch] = sum(receipt.size for receipt in manifest.receipts)
         return Facts.from_json(manifest.facts)
 
 
@@ -198,7 +218,7 @@ def _read(spec: JobSpec, task: ReadTask) -> Iterator[tuple[int, Parcel]]:
             directories=job.sources,
             generators=task.generators,
         )
-        report.receipts = staging.close()
+        staging.close(report)
     except BaseException:
         staging.abort()
         raise

@@ -122,7 +122,7 @@ class HostProcessor(StatefulProcessor):
             yield from host_shard(
                 job.plan, mine, segment, tick=tick, report=report, open_state=open_state
             )
-            report.receipts = staging.close()
+            staging.close(report)
         except BaseException:
             staging.abort()
             raise

@@ -45,6 +45,8 @@ def launch_settings(name: str, master: str, memory_mb: int) -> dict[str, str]:
         "spark.driver.memory": f"{memory_mb}m",
         "spark.driver.extraClassPath": str(home.class_path()),
         "spark.driver.extraJavaOptions": " ".join(_java_options()),
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": Path(__file__).with_name("pools.xml").as_uri(),
         **STATIC,
         **_EMBEDDED,
     }

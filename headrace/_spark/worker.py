@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace._commit.faults import Faults
+from headrace._commit.notices import forward_warnings
 from headrace._commit.paths import Layout
 from headrace._graph.plan import Plan
 from headrace._runtime.lifecycle import close_all
@@ -71,7 +72,7 @@ class Job:
     @cached_property
     def sinks(self) -> Mapping[str, SinkContext]:
         """By uid, whose rows a sink stages."""
-        return sink_contexts(self.plan, self.layout, self.spec.incarnation)
+        return sink_contexts(self.plan, self.layout, self.spec.incarnation, self.spec.fence)
 
     @cached_property
     def sources(self) -> Mapping[str, Path]:
@@ -84,7 +85,9 @@ class Job:
         return Faults.from_environment(self.spec.faults)
 
 
-def sink_contexts(plan: Plan, layout: Layout, incarnation: str) -> dict[str, SinkContext]:
+def sink_contexts(
+    plan: Plan, layout: Layout, incarnation: str, fence: int
+) -> dict[str, SinkContext]:
     """The context of every sink of a job."""
     return {
         uid: SinkContext(
@@ -93,6 +96,7 @@ def sink_contexts(plan: Plan, layout: Layout, incarnation: str) -> dict[str, Sin
             uid=uid,
             schema=node.schema,
             spool=layout.spool(uid),
+            fence=fence,
         )
         for uid, node in plan.sinks.items()
     }
@@ -112,6 +116,7 @@ def rebuild(spec: JobSpec) -> Job:
         plan: Plan = pickle.loads(spec.plan)  # noqa: S301 - from our own driver
         # How many shards there are is the checkpoint's to say.
         job = _jobs[key] = Job(spec, replace(plan, shards=len(spec.shard_ids)))
+        forward_warnings(job.layout.notices)
     return job
 
 

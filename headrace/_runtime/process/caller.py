@@ -23,7 +23,7 @@ from headrace._runtime.columns import rows_and_values
 from headrace._runtime.payload import as_json, shown
 from headrace._runtime.process.context import Context, instant
 from headrace._runtime.process.cursor import Cursor, Journal
-from headrace._runtime.process.feeder import OFFSET, PARTITION
+from headrace._runtime.process.feeder import OFFSET, PARTITION, SOURCE
 from headrace._runtime.process.results import Output, Results
 from headrace._runtime.rows import Rows
 from headrace._runtime.usercode import OURS, calling, cause_of
@@ -199,10 +199,11 @@ class Caller:
             if mark is None:
                 raise
             self._undo(mark)
-            payload, partition, offset = bury()
+            payload, source, partition, offset = bury()
             cause, trace = cause_of(error)
+            origin = (source, partition, offset)
             self.dead.append(
-                (self._node.uid, cause, trace, partition, offset, payload, self._at.stamp)
+                (self._node.uid, cause, trace, *origin, payload, None, None, self._at.stamp)
             )
 
     def _mark(self) -> dict[str, int]:
@@ -217,18 +218,19 @@ class Caller:
             undo(*arguments)
         self._results.undo(mark)
 
-    def _buried_row(self, batch: pa.RecordBatch, place: int) -> tuple[str, Any, Any]:
+    def _buried_row(self, batch: pa.RecordBatch, place: int) -> tuple[str, Any, Any, Any]:
         row = batch.slice(place, 1)
         names = [name for name in batch.schema.names if not name.startswith("__")]
         return (
             as_json(row.select(names))[0],
+            row.column(SOURCE)[0].as_py(),
             row.column(PARTITION)[0].as_py(),
             row.column(OFFSET)[0].as_py(),
         )
 
-    def _buried_timer(self, time: int) -> tuple[str, None, None]:
+    def _buried_timer(self, time: int) -> tuple[str, None, None, None]:
         letter = {"key": self._context.key, "timer": instant(time), "domain": self._at.domain}
-        return json.dumps(letter, default=shown, ensure_ascii=False), None, None
+        return json.dumps(letter, default=shown, ensure_ascii=False), None, None, None
 
 
 def _moments(batch: pa.RecordBatch, columns: Sequence[list[Any]]) -> list[datetime] | None:
