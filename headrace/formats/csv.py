@@ -20,7 +20,7 @@ from headrace.formats.lines import IsBlank, blocks, decode
 from headrace.formats.revive import revived_bytes, revived_texts
 from headrace.formats.text import is_bytes, is_nested, json_texts, plain
 
-__all__ = ["Csv"]
+__all__ = ["Csv", "CsvDecoder", "csv_plain"]
 
 
 class Csv(Format):
@@ -50,7 +50,7 @@ class Csv(Format):
         """The rows of a file, with the records that are not rows of this schema set apart."""
         with path.open("rb") as file:
             names, lines = _read_header(file, path, schema)
-            decoder = _CsvDecoder(names, schema)
+            decoder = CsvDecoder(names, schema)
             for block in blocks(file, lines + 1, quoted_newlines=True, is_blank=_blank_test(names)):
                 yield decode(block, decoder, schema)
 
@@ -61,17 +61,22 @@ class _CsvBatchWriter(BatchWriter):
         self._writer = pcsv.CSVWriter(file, self._schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [_wire(column) for column in batch.columns]
+        columns = [csv_plain(column) for column in batch.columns]
         self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
 
     def close(self) -> None:
         self._writer.close()
 
 
-class _CsvDecoder:
-    def __init__(self, names: Sequence[str], schema: pa.Schema) -> None:
+class CsvDecoder:
+    """Records with these columns, to rows of the schema; `ValueError` if one of them is bad."""
+
+    def __init__(self, names: Sequence[str], schema: pa.Schema, delimiter: str = ",") -> None:
         self._names = names
         self._schema = schema
+        self._parsing = pcsv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1
+        )
         self._convert = pcsv.ConvertOptions(
             column_types={field.name: _read_type(field.type) for field in schema},
             include_columns=schema.names,
@@ -84,10 +89,7 @@ class _CsvDecoder:
         reading = pcsv.ReadOptions(
             use_threads=False, block_size=len(content) + 1, column_names=self._names
         )
-        parsing = pcsv.ParseOptions(
-            newlines_in_values=True, ignore_empty_lines=len(self._names) > 1
-        )
-        table = pcsv.read_csv(io.BytesIO(content), reading, parsing, self._convert)
+        table = pcsv.read_csv(io.BytesIO(content), reading, self._parsing, self._convert)
         columns = [
             _declared(table.column(field.name).combine_chunks(), field.type)
             for field in self._schema
@@ -100,7 +102,8 @@ def _blank_test(names: Sequence[str]) -> IsBlank:
     return lambda record: len(names) > 1 and not record.strip(b"\r\n")
 
 
-def _wire(column: pa.Array) -> pa.Array:
+def csv_plain(column: pa.Array) -> pa.Array:
+    """The column with only numbers, booleans and strings in it; nulls stay nulls."""
     if not is_nested(column.type):
         return plain(column)
     # A null stays a null here; json_texts would make it the word "null".
@@ -115,7 +118,7 @@ def _wire(column: pa.Array) -> pa.Array:
 
 
 def _wire_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(field.name, _wire(pa.array([], field.type)).type) for field in schema])
+    return pa.schema([(field.name, csv_plain(pa.array([], field.type)).type) for field in schema])
 
 
 def _header_bytes(file: BinaryIO) -> bytes:

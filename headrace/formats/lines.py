@@ -7,7 +7,7 @@ and every record is judged by the same decoder.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,13 @@ import pyarrow as pa
 
 from headrace.formats.format import BadRecord, Decoded
 
-__all__ = ["Block", "Decoder", "IsBlank", "blocks", "decode"]
+__all__ = ["Block", "Decoder", "IsBlank", "TooManyBad", "blocks", "decode", "halved"]
 
 _BLOCK_BYTES = 4 * 2**20
 _NEWLINE, _QUOTE = 10, 34
 _WHITE = np.frombuffer(b" \t\r\n", dtype=np.uint8)
+
+Part = TypeVar("Part")
 
 Int64s = npt.NDArray[np.int64]
 
@@ -68,27 +70,46 @@ def blocks(
             return
 
 
-def decode(block: Block, decoder: Decoder, schema: pa.Schema) -> Decoded:
-    """The rows of a block and the records that are bad."""
-    batches: list[pa.RecordBatch] = []
-    kept: list[Int64s] = []
-    bad: list[BadRecord] = []
-    pending = [(0, len(block.starts))]
+class TooManyBad(Exception):
+    """More records are bad than `halved` was to look for."""
+
+
+def decode(
+    block: Block, decoder: Decoder, schema: pa.Schema, *, most: int | None = None
+) -> Decoded:
+    """The rows of a block and the records that are bad; `TooManyBad` if those are more than `most`."""
+
+    def attempt(first: int, last: int) -> tuple[pa.RecordBatch, Int64s]:
+        part = _decoded(block.part(first, last), decoder, last - first)
+        return part, block.lines[first:last]
+
+    good, failed = halved(len(block.starts), attempt, most)
+    kept = [lines for _, lines in good]
+    lines = np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
+    bad = tuple(_bad(block, place, error) for place, error in failed)
+    return Decoded(_joined([batch for batch, _ in good], schema), lines, bad)
+
+
+def halved(
+    count: int, attempt: Callable[[int, int], Part], most: int | None = None
+) -> tuple[list[Part], list[tuple[int, ValueError]]]:
+    """What `attempt(first, last)` gives for all records, in parts that leave out those that it fails for."""
+    good: list[Part] = []
+    failed: list[tuple[int, ValueError]] = []
+    pending = [(0, count)] if count else []
     while pending:
         first, last = pending.pop()
-        if first == last:
-            continue
         try:
-            batches.append(_decoded(block.part(first, last), decoder, last - first))
-            kept.append(block.lines[first:last])
+            good.append(attempt(first, last))
         except ValueError as error:
             if last - first == 1:
-                bad.append(_bad(block, first, error))
+                failed.append((first, error))
+                if most is not None and len(failed) > most:
+                    raise TooManyBad from error
             else:
                 middle = (first + last) // 2
                 pending += [(middle, last), (first, middle)]
-    lines = np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
-    return Decoded(_joined(batches, schema), lines, tuple(bad))
+    return good, failed
 
 
 def _decoded(content: bytes, decoder: Decoder, records: int) -> pa.RecordBatch:

@@ -1,12 +1,13 @@
 """Values that came out of JSON or CSV as plain ones, back to the types they were declared with.
 
 The inverse of `text`. What does not fit raises ValueError, and nothing is guessed: an instant without a
-zone is an error, and so is a fraction where a whole number is declared.
+zone is an error, and so are one with a zone where none is declared and a fraction where a whole number is.
 """
 
 import base64
 import binascii
 import json
+import math
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -46,7 +47,10 @@ def revived_texts(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def parsed(text: str | bytes) -> Any:
     """JSON as Python values; a fraction keeps all its digits."""
-    return json.loads(text, parse_float=Decimal)
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except RecursionError as error:
+        raise ValueError("the lists or objects in it are nested too deep") from error
 
 
 def revived_bytes(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -80,8 +84,15 @@ def _revived_number(value: Any, kind: pa.DataType) -> Any:
     if pt.is_integer(kind):
         return _of(value, int)
     if pt.is_floating(kind):
-        return float(_of(value, int, float, Decimal))
+        return _fraction(_of(value, int, float, Decimal))
     return _of(value, str)
+
+
+def _fraction(value: float | Decimal) -> float:
+    number = float(value)
+    if math.isinf(number) and not isinstance(value, float):
+        raise ValueError(f"{value} is too large for a fraction of 64 bits")
+    return number
 
 
 def _revived_nested(value: Any, kind: pa.DataType) -> Any:
@@ -99,7 +110,8 @@ def _revived_nested(value: Any, kind: pa.DataType) -> Any:
 
 def _map_key(text: str, kind: pa.DataType) -> Any:
     """Keys of a JSON object are strings, whatever the keys of the map are."""
-    return _revived(int(text) if pt.is_integer(kind) else text, kind)
+    checks = (pt.is_integer, pt.is_boolean, pt.is_floating, pt.is_duration)
+    return _revived(parsed(text) if any(check(kind) for check in checks) else text, kind)
 
 
 def _of(value: Any, *types: type) -> Any:
@@ -120,4 +132,6 @@ def _instant(text: str, *, zoned: bool) -> datetime:
     value = datetime.fromisoformat(text)
     if zoned and value.tzinfo is None:
         raise ValueError(f"{text!r} has no zone; write it as {text}Z if it is in UTC")
-    return value.astimezone(UTC) if zoned else value.replace(tzinfo=None)
+    if not zoned and value.tzinfo is not None:
+        raise ValueError(f"{text!r} has a zone, and the column has none; declare one")
+    return value.astimezone(UTC) if zoned else value

@@ -58,7 +58,7 @@ def json_texts(column: pa.Array) -> pa.Array:
         return pa.array([json.dumps(value) for value in values], pa.string())
     values = plain(column)
     if pt.is_string(values.type) or pt.is_large_string(values.type):
-        texts = _quoted(values)
+        texts = _quoted(values.cast(pa.string()))
     elif pt.is_floating(values.type):
         finite = pc.is_finite(values)
         texts = pc.if_else(finite, values, None).cast(pa.string())
@@ -79,8 +79,7 @@ def _quoted(values: pa.Array) -> pa.Array:
     if _needs_escape(values):
         encode = json.encoder.encode_basestring
         return pa.array([None if v is None else encode(v) for v in values.to_pylist()], pa.string())
-    quote = pa.scalar('"', values.type)
-    return pc.binary_join_element_wise(quote, values, quote, pa.scalar("", values.type))
+    return pc.binary_join_element_wise('"', values, '"', "")
 
 
 def _needs_escape(values: pa.Array) -> bool:
@@ -115,7 +114,7 @@ def _jsonable(value: Any, kind: pa.DataType) -> Any:
     if pt.is_struct(kind):
         return {name: _jsonable(item, kind.field(name).type) for name, item in value.items()}
     if pt.is_map(kind):
-        return {str(key): _jsonable(item, kind.item_type) for key, item in value}
+        return {_key(key, kind.key_type): _jsonable(item, kind.item_type) for key, item in value}
     if is_nested(kind):
         return [_jsonable(item, kind.value_type) for item in value]
     if isinstance(value, datetime):
@@ -124,6 +123,12 @@ def _jsonable(value: Any, kind: pa.DataType) -> Any:
         return None
     convert = _SCALAR_TEXTS.get(type(value))
     return value if convert is None else convert(value)
+
+
+def _key(value: Any, kind: pa.DataType) -> str:
+    """A key of a map as the name of a field, which is a string in JSON whatever the key is."""
+    plain_key = _jsonable(value, kind)
+    return plain_key if isinstance(plain_key, str) else json.dumps(plain_key)
 
 
 def _instant(value: datetime) -> str:

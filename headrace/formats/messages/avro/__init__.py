@@ -1,0 +1,5 @@
+"""Avro messages."""
+
+from headrace.formats.messages.avro.format import Avro
+
+__all__ = ["Avro"]

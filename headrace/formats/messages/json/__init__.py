@@ -1,0 +1,5 @@
+"""JSON messages."""
+
+from headrace.formats.messages.json.format import Json
+
+__all__ = ["Json"]

@@ -1,0 +1,5 @@
+"""Protobuf messages."""
+
+from headrace.formats.messages.protobuf.format import Protobuf
+
+__all__ = ["Protobuf"]
