@@ -1,7 +1,6 @@
 """Python in the documentation runs, page by page, and links between pages lead somewhere.
 
-The blocks of a page share one namespace, top to bottom. `execute()` runs in this process instead of on
-Spark. A block that belongs to another system stands below a comment that says `not run`.
+How blocks are found is said in tests/pages.py. Those that need servers are run by tests/services/test_docs.py.
 """
 
 import re
@@ -11,35 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from headrace import environment, testing
+from tests.pages import PAGES, ROOT, SERVERS, blocks, needed, run, titled
 
-ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"(<!-- not run[^\n]*-->\n)?```python\n(.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+?\.md)(?:#[^)]*)?\)")
 
 
-def blocks(page: Path) -> list[str]:
-    """The blocks that run, each moved down to its line so that a traceback names the right one."""
-    text = page.read_text()
-    return [
-        "\n" * text[: m.start(2)].count("\n") + m[2] for m in BLOCK.finditer(text) if m[1] is None
-    ]
-
-
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT))
-)
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=titled)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(environment.Environment, "execute", testing.run_local)
-    namespace: dict[str, object] = {"__name__": "page"}
-    for block in blocks(page):
-        exec(compile(block, str(page), "exec"), namespace)
-    assert namespace.keys() > {"__name__"}
+    assert run(page, tmp_path, monkeypatch).keys() > {"__name__"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_servers_that_pages_need_are_known() -> None:
+    wrong = {titled(page): needed(page) - SERVERS for page in PAGES if needed(page) - SERVERS}
+    assert wrong == {}
+    assert [titled(p) for p in PAGES if needed(p) and not blocks(p, served=True)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=titled)
 def test_links_lead_somewhere(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
     assert missing == []

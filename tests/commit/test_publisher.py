@@ -13,7 +13,7 @@ from headrace._commit.publication import Publication
 from headrace._commit.publisher import Committer
 from headrace._commit.recovery import recover
 from headrace.endpoints import Publisher, Receipt
-from headrace.errors import EngineError, SinkError
+from headrace.errors import EngineError, SinkError, SinkRefused
 
 WAIT_S = 20.0
 
@@ -324,3 +324,20 @@ def test_manifests_are_not_listed_while_none_can_go(
         publication.publish(manifest(checkpoint, epoch))
     assert listed == [16, 24]
     assert min(plain(checkpoint)) == 13
+
+
+def test_a_refusal_ends_publication_at_once(checkpoint: Checkpoint) -> None:
+    asked: list[int] = []
+
+    def refuse(epoch: int) -> None:
+        asked.append(epoch)
+        raise SinkRefused("the record is too large")
+
+    committer = Committer(checkpoint, {"a": Journal([], "a", refuse)})
+    committer.record(manifest(checkpoint, 0))
+    commit(checkpoint, 0)
+    with pytest.raises(SinkRefused, match="too large"):
+        committer.wait_published(0, WAIT_S)
+    committer.close()
+    assert asked == [0]
+    assert checkpoint.progress().shown.get("a", -1) == -1

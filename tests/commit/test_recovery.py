@@ -6,7 +6,7 @@ import pytest
 from headrace._commit.checkpoint import Checkpoint
 from headrace._commit.files import crc_of
 from headrace._commit.manifest import Manifest, write_manifest
-from headrace._commit.recovery import recover
+from headrace._commit.recovery import opened_publishers, recover
 from headrace.endpoints import Publisher, Receipt
 from headrace.errors import CheckpointDamaged, EngineError
 
@@ -15,6 +15,10 @@ class Notebook(Publisher):
     def __init__(self) -> None:
         self.shown: list[tuple[int, tuple[str, ...]]] = []
         self.kept: list[frozenset[int]] = []
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
 
     def publish(self, epoch: int, receipts: Sequence[Receipt]) -> None:
         self.shown.append((epoch, tuple(receipt.path for receipt in receipts)))
@@ -125,3 +129,23 @@ def test_a_run_without_the_lease_publishes_nothing(checkpoint: Checkpoint) -> No
     with pytest.raises(EngineError, match=r"the lease of .* was lost"):
         recover(checkpoint, {"out": sink}, held=lambda: False)
     assert sink.shown == []
+
+
+def test_publishers_of_a_start_that_fails_are_closed() -> None:
+    good, gone = Notebook(), EngineError("the second sink is away")
+
+    def away() -> Publisher:
+        raise gone
+
+    with (
+        pytest.raises(EngineError, match="away"),
+        opened_publishers({"a": lambda: good, "b": away}),
+    ):
+        pass
+    assert good.closed == 1
+    with pytest.raises(EngineError, match="away"), opened_publishers({"a": lambda: good}):
+        raise gone
+    assert good.closed == 2
+    with opened_publishers({"a": lambda: good}) as publishers:
+        assert publishers == {"a": good}
+    assert good.closed == 2, "the committer closes it"

@@ -59,6 +59,16 @@ def next_epoch(
     return plan(start, facts or Facts(), spans, **chosen)
 
 
+def planned(start: Offset, spans: Mapping[str, Mapping[str, Span]], **options: Any) -> Offset:
+    found = next_epoch(start, spans, **options)
+    assert found is not None
+    return found
+
+
+def behind(offset: Offset, facts: Facts | None = None) -> Facts:
+    return (facts or Facts()).after(offset, maxima={}, rows={}, size=0, duration_us=None)
+
+
 def run(spans: Mapping[str, Mapping[str, Span]], chosen: PlannerSettings) -> list[Offset]:
     """All epochs of a bounded job; every position p of every partition has the timestamp p."""
     offsets, start, facts = [], INITIAL, Facts()
@@ -259,6 +269,86 @@ def test_too_many_unpublished_epochs_stop_the_intake() -> None:
     assert next_epoch(first, more, unpublished=15) is not None
 
 
+def test_too_many_unpublished_bytes_stop_the_intake() -> None:
+    first = planned(INITIAL, {"s": {"0": Span(0, 10)}})
+    more = {"s": {"0": Span(0, 20)}}
+    few = settings(Epochs(max_unpublished_bytes=1000, max_unpublished=3))
+    assert next_epoch(first, more, settings=few, unpublished_bytes=1000) is None
+    assert next_epoch(first, more, settings=few, unpublished=3) is None
+    assert next_epoch(first, more, settings=few, unpublished=2, unpublished_bytes=999) is not None
+
+
+def test_a_partition_that_the_job_does_not_know_begins_where_its_span_says() -> None:
+    first = planned(INITIAL, {"s": {"0": Span(5, 30, begin=20)}})
+    assert first.ranges["s"]["0"] == (20, 30)
+    grown = {"s": {"0": Span(5, 30, begin=99), "1": Span(0, 4)}}
+    second = planned(first, grown)
+    assert second.ranges["s"] == {"0": (30, 30), "1": (0, 4)}
+
+
+def test_a_firm_end_before_what_was_read_is_another_partition() -> None:
+    first = planned(INITIAL, {"s": {"0": Span(0, 10, firm=True)}})
+    with pytest.raises(InputError, match="ends at 4, but the checkpoint has read up to 10"):
+        next_epoch(first, {"s": {"0": Span(0, 4, firm=True)}})
+    assert next_epoch(first, {"s": {"0": Span(0, 4)}}) is None
+
+
+def test_a_partition_is_not_idle_while_nobody_can_be_asked() -> None:
+    idle = replace(BOUNDED, idleness_us=100)
+    chosen = PlannerSettings(Epochs(), {"s": Rows()}, {"s": idle})
+    spans = {"s": {"0": Span(0, 9), "1": Span(0, 9)}}
+    first = planned(INITIAL, spans, settings=chosen)
+    facts = Facts().after(
+        first, maxima={"s": {"0": 1_000, "1": 500}}, rows={}, size=0, duration_us=None
+    )
+    away = {"s": {name: replace(span, stale=True) for name, span in spans["s"].items()}}
+    held = planned(first, away, facts=facts, settings=chosen, clock_us=200)
+    assert held.watermarks["s"] == 489
+    moved = planned(first, spans, facts=facts, settings=chosen, clock_us=200)
+    assert moved.watermarks["s"] == 989
+
+
+def test_a_source_may_bound_the_rows_of_all_its_partitions() -> None:
+    few = Rows()
+    few.max_rows = 10
+    spans = {"s": {"0": Span(0, 100), "1": Span(0, 3)}, "t": {"0": Span(0, 50)}}
+    found = planned(INITIAL, spans, settings=settings(s=few, t=Rows()))
+    assert found.ranges == {"s": {"0": (0, 7), "1": (0, 3)}, "t": {"0": (0, 50)}}
+    spans["s"]["1"] = Span(0, 9)
+    exactly = planned(INITIAL, spans, settings=settings(Epochs(rows=12), s=few, t=Rows()))
+    assert exactly.ranges == {"s": {"0": (0, 5), "1": (0, 5)}, "t": {"0": (0, 12)}}
+
+
+def test_a_source_may_wait_for_more_rows_but_not_for_ever() -> None:
+    slow = Rows()
+    slow.min_rows, slow.patience_us = 10, 1_000
+    chosen = settings(s=slow)
+    first = planned(INITIAL, {"s": {"0": Span(0, 20)}}, settings=chosen)
+    assert first.positions == 20
+    facts = behind(first)
+    few = {"s": {"0": Span(0, 29)}}
+    assert next_epoch(first, few, facts, settings=chosen, clock_us=999) is None
+    assert planned(first, few, facts=facts, settings=chosen, clock_us=1_000).positions == 9
+    many = {"s": {"0": Span(0, 30)}}
+    assert planned(first, many, facts=facts, settings=chosen, clock_us=1).positions == 10
+    ended = {"s": {"0": Span(0, 29, finished=True)}}
+    assert planned(first, ended, facts=facts, settings=chosen, clock_us=1).positions == 9
+
+
+def test_rows_that_wait_for_more_do_not_wait_longer_because_of_other_sources() -> None:
+    slow = Rows()
+    slow.min_rows, slow.patience_us = 10, 1_000
+    chosen = settings(s=slow, t=Rows())
+    offset = planned(INITIAL, {"s": {"0": Span(0, 20)}, "t": {"0": Span(0, 1)}}, settings=chosen)
+    facts, taken = behind(offset), []
+    for clock_us in range(400, 1_300, 400):
+        spans = {"s": {"0": Span(0, 25)}, "t": {"0": Span(0, 1 + clock_us)}}
+        offset = planned(offset, spans, facts=facts, settings=chosen, clock_us=clock_us)
+        facts = behind(offset, facts)
+        taken.append(offset.ranges["s"]["0"])
+    assert taken == [(20, 20), (20, 20), (20, 25)]
+
+
 def test_rows_that_are_gone_are_an_error_with_their_range() -> None:
     first = next_epoch(INITIAL, {"s": {"0": Span(0, 5)}})
     assert first is not None
@@ -269,7 +359,9 @@ def test_rows_that_are_gone_are_an_error_with_their_range() -> None:
 def test_bounded_input_that_became_shorter_is_an_error() -> None:
     first = next_epoch(INITIAL, {"s": {"0": Span(0, 5)}})
     assert first is not None
-    with pytest.raises(InputError, match="ends at 3"):
+    with pytest.raises(
+        InputError, match=r"ends at 3, .* or it is told to end before what was read"
+    ):
         next_epoch(first, {"s": {"0": Span(0, 3, finished=True)}})
 
 

@@ -55,6 +55,12 @@ def test_a_bad_line_is_named_and_its_neighbours_are_kept(line: bytes, tmp_path: 
     assert bad.text == line.decode("utf-8", "replace")
 
 
+def test_objects_across_lines_are_not_made_up_for_by_two_on_one_line(tmp_path: Path) -> None:
+    decoded = read(b'{"n":\n{"n": 1}}\n{"n": 2}{"n": 3}\n{"n": 4}\n', tmp_path / "file")
+    assert decoded.batch["n"].to_pylist() == [4]
+    assert [bad.line for bad in decoded.bad] == [1, 2, 3]
+
+
 def test_absent_fields_are_null_and_unknown_ones_are_ignored(tmp_path: Path) -> None:
     decoded = read(b'{"n": 1, "other": {"deep": [1]}}\n{"s": null}\n', tmp_path / "file")
     assert decoded.batch.to_pylist() == [

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -48,7 +49,7 @@ class Temperature:
         return hash(self.kelvin)
 
 
-KELVIN = hr.state.Codec(storage=float, encode=lambda t: t.kelvin, decode=Temperature)
+KELVIN = hr.state.Codec(storage=float, encode=attrgetter("kelvin"), decode=Temperature)
 
 VALUES: list[tuple[Any, Any]] = [
     (int, -(2**63)),

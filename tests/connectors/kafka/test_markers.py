@@ -1,0 +1,109 @@
+"""The marker of a lane is found whatever others do in the same partition of the control topic."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from headrace.connectors.kafka.writing import markers
+from headrace.connectors.kafka.writing.markers import Marker, MarkerPlace, read_marker
+from headrace.errors import SinkError
+
+MARKER = Marker("incarnation", "out", 0, lanes=1, fence=1, epoch=0)
+NEXT = replace(MARKER, epoch=1)
+PLACE = MarkerPlace("control", 0, MARKER.key)
+
+
+@dataclass
+class Record:
+    """What the library gives; without a marker it is the end of the partition."""
+
+    at: int
+    marker: Marker | None = None
+    owner: bytes = MARKER.key
+
+    def error(self) -> KafkaError | None:
+        return None if self.marker else KafkaError(KafkaError._PARTITION_EOF)
+
+    def offset(self) -> int:
+        return self.at
+
+    def key(self) -> bytes:
+        return self.owner
+
+    def value(self) -> bytes:
+        assert self.marker is not None
+        return self.marker.to_bytes()
+
+
+class Scripted:
+    """A consumer that gives these answers in turn, then none."""
+
+    def __init__(self, end: int, answers: list[list[Record]]) -> None:
+        self.end, self.answers = end, answers
+
+    def get_watermark_offsets(self, *_: object, **__: object) -> tuple[int, int]:
+        return 0, self.end
+
+    def assign(self, _: object) -> None:
+        """From the beginning or not: the answers are what they are."""
+
+    def consume(self, *_: object) -> list[Record]:
+        return self.answers.pop(0) if self.answers else []
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+Read = Callable[..., Marker | None]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Read:
+    def reading(
+        end: int, *, decided: list[list[Record]], undecided: list[list[Record]]
+    ) -> Marker | None:
+        answers = {"read_committed": decided, "read_uncommitted": undecided}
+
+        def opened(_: str, config: dict[str, Any]) -> Scripted:
+            return Scripted(end, answers[config["isolation.level"]])
+
+        monkeypatch.setattr(markers, "opened", opened)
+        return read_marker("nowhere:9092", {}, PLACE, 0.2)
+
+    return reading
+
+
+def test_a_marker_that_follows_the_end_in_the_same_answer_is_seen(read: Read) -> None:
+    """Somebody else's transaction ends between two fetches; the library gives both at once."""
+    decided = [[Record(0, MARKER), Record(2), Record(3, NEXT)], [Record(5)]]
+    assert read(5, decided=decided, undecided=[[Record(5)]]) == NEXT
+    decided = [[Record(0, MARKER), Record(2), Record(3, NEXT)], [Record(6)]]
+    undecided = [[Record(5, MARKER, b"other"), Record(6)]]
+    assert read(6, decided=decided, undecided=undecided) == NEXT
+
+
+def test_others_are_not_waited_for(read: Read) -> None:
+    undecided = [[Record(2, MARKER, b"other"), Record(5)]]
+    assert read(5, decided=[[Record(0, MARKER), Record(2)]], undecided=undecided) == MARKER
+
+
+def test_a_marker_behind_an_open_transaction_of_others_is_waited_for(read: Read) -> None:
+    decided = [[Record(0, MARKER), Record(2)], [], [Record(3, NEXT), Record(5)]]
+    undecided = [[Record(2, MARKER, b"other"), Record(3, NEXT), Record(5)]]
+    assert read(5, decided=decided, undecided=undecided) == NEXT
+
+
+def test_a_marker_that_stays_hidden_is_no_missing_one(read: Read) -> None:
+    undecided = [[Record(2, MARKER, b"other"), Record(3, NEXT), Record(5)]]
+    with pytest.raises(SinkError, match="a transaction is open before our last marker"):
+        read(5, decided=[[Record(0, MARKER), Record(2)]], undecided=undecided)
+
+
+def test_an_end_that_lags_behind_is_not_taken_for_the_end(read: Read) -> None:
+    """A broker that has just become the leader may not know yet how far the partition goes."""
+    decided = [[Record(0, MARKER), Record(2)], [Record(3, NEXT), Record(5)]]
+    undecided = [[Record(2)], [Record(3, NEXT), Record(5)]]
+    assert read(5, decided=decided, undecided=undecided) == NEXT

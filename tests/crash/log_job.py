@@ -1,0 +1,85 @@
+"""From one log to another and into a table. Run as a script: `log_job.py ROOT`; servers and topics come by environment.
+
+Two partitions in, a keyed process function, three partitions out, and the same rows into PostgreSQL. The input is
+(key, sequence), so that a checker which reads only the outputs can tell what is lost, doubled or out of order.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import headrace as hr
+from headrace.connectors import databases, kafka
+
+ROWS = 30_000
+ROWS_PER_EPOCH = 500
+KEYS = 50
+
+
+@dataclass
+class Event:
+    """One of the input: the keys' events are numbered one by one."""
+
+    key: int
+    sequence: int
+
+
+@dataclass
+class Seen:
+    """The same, with how many of its key came before: state that survives is what makes it right."""
+
+    key: int
+    sequence: int
+    before: int
+
+
+class Count(hr.KeyedProcessFunction):
+    """Numbers the events of a key as they come."""
+
+    seen: hr.state.Value[int] = hr.state.FOREVER
+
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Seen]:
+        """One event."""
+        before = self.seen.value() or 0
+        self.seen.update(before + 1)
+        yield Seen(value.key, value.sequence, before)
+
+
+def build(root: Path, environment: dict[str, str]) -> hr.Environment:
+    """The job at `root`."""
+    bootstrap = environment["LOG_KAFKA"]
+    env = hr.Environment(
+        "log",
+        checkpoint=root / "state",
+        epochs=hr.Epochs(
+            rows=int(environment.get("LOG_EPOCH_ROWS", ROWS_PER_EPOCH)),
+            max_unpublished=int(environment.get("LOG_UNPUBLISHED", "16")),
+        ),
+        restart=hr.Restart.never() if environment.get("LOG_RESTART") != "on" else None,
+        shards=2,
+    )
+    source = kafka.KafkaSource(
+        bootstrap,
+        topics=environment["LOG_IN"],
+        schema=Event,
+        stop=None if environment.get("LOG_ENDLESS") else "latest",
+        group=environment["LOG_IN"] + "-group",
+    )
+    seen = env.from_source(source, uid="events").key_by("key").process(Count(), uid="count")
+    sink = kafka.KafkaSink(bootstrap, topic=environment["LOG_OUT"], key=("key",))
+    seen.sink_to(sink, uid="log")
+    if table := environment.get("LOG_TABLE"):
+        into = databases.PostgresSink(environment["LOG_POSTGRES"], table=table)
+        seen.sink_to(into, uid="table")
+    return env
+
+
+if __name__ == "__main__":
+    try:
+        build(Path(sys.argv[1]), dict(os.environ)).execute()
+    except hr.errors.HeadraceError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.exit(1)

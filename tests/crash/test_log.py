@@ -1,0 +1,156 @@
+"""Kafka to Kafka and into PostgreSQL, exactly once: killed at every point, at random, and without its servers.
+
+One job writes every row to both. The checker reads the outputs alone, as any client would.
+"""
+
+import contextlib
+import os
+import random
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace._commit.checkpoint import durable_epoch
+from headrace._commit.paths import Layout
+from headrace._commit.published import read_progress
+from headrace._services.kafka import Kafka
+from headrace._services.postgres import Postgres
+from tests.crash import log_job
+from tests.crash.killing import end_group, finish, jvm_of, launch, run, wait_until
+from tests.crash.log_checker import CLEAN, Verdict, fill, in_log, in_table, judge, make_table
+
+pytestmark = [pytest.mark.crash, pytest.mark.services]
+
+JOB = Path(log_job.__file__)
+SEED = int(os.environ.get("HEADRACE_KILL_SEED", "20250101"))
+POINTS = ("K1", "K3", "K4", "K5", "K6", "K7", "K8", "K9", "K10", "K11")
+VICTIMS = ("group", "driver", "jvm")
+RANDOM_KILLS = 20
+#: How long the servers stay away while the job goes on: longer than a lane waits for an answer, so that epochs are tried
+#: again; the suite has less patience than operators.
+AWAY_S = float(os.environ.get("HEADRACE_AWAY_S", "40"))
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    broker = Kafka(tmp_path_factory.mktemp("kafka"))
+    broker.start()
+    yield broker
+    broker.remove()
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    server = Postgres(tmp_path_factory.mktemp("postgres"))
+    server.start()
+    yield server
+    server.remove()
+
+
+class Outputs:
+    """The names of one test's topics and table, and what is in them."""
+
+    def __init__(self, kafka: Kafka, postgres: Postgres, rows: int) -> None:
+        self.kafka, self.postgres, self.rows = kafka, postgres, rows
+        name = uuid.uuid4().hex[:8]
+        self.environment = {
+            "LOG_KAFKA": kafka.address,
+            "LOG_POSTGRES": postgres.address,
+            "LOG_IN": f"in-{name}",
+            "LOG_OUT": f"out-{name}",
+            "LOG_TABLE": f"out_{name}",
+        }
+        fill(kafka.address, f"in-{name}", f"out-{name}", rows)
+        make_table(postgres.address, f"out_{name}")
+
+    def verdicts(self) -> tuple[Verdict, Verdict]:
+        """Of the log and of the table."""
+        logged = in_log(self.kafka.address, self.environment["LOG_OUT"])
+        stored = in_table(self.postgres.address, self.environment["LOG_TABLE"])
+        return judge(logged, self.rows), judge(stored, self.rows)
+
+
+def test_a_kill_at_every_point_loses_and_doubles_nothing(
+    tmp_path: Path, kafka: Kafka, postgres: Postgres
+) -> None:
+    outputs = Outputs(kafka, postgres, 10_000)
+    for number, point in enumerate(POINTS):
+        fault = f"{point}:{number + 1}:{VICTIMS[number % len(VICTIMS)]}"
+        killed = run(tmp_path, script=JOB, **outputs.environment, HEADRACE_FAULT=fault)
+        assert killed.code != 0, f"{fault} was not reached: {killed.said}"
+    ended = run(tmp_path, script=JOB, **outputs.environment)
+    assert ended.code == 0, ended.said
+    assert outputs.verdicts() == (CLEAN, CLEAN)
+    shown = read_progress(Layout(tmp_path / "state")).shown
+    assert shown["log"] == shown["table"] == durable_epoch(Layout(tmp_path / "state"))
+
+
+def test_random_kills_of_the_job_and_its_servers_lose_and_double_nothing(
+    tmp_path: Path, kafka: Kafka, postgres: Postgres
+) -> None:
+    outputs = Outputs(kafka, postgres, 60_000)
+    draw, layout = random.Random(SEED), Layout(tmp_path / "state")
+    for number in range(RANDOM_KILLS):
+        before = durable_epoch(layout)
+        process = launch(tmp_path, script=JOB, **outputs.environment)
+        if number % 2:
+            assert wait_until(lambda: durable_epoch(layout) > before)  # noqa: B023 - called here
+        time.sleep(draw.uniform(0.0, 1.5) if number % 2 else draw.uniform(1.0, 7.0))
+        pid = jvm_of(process) if draw.random() < 0.3 else None
+        if pid is None:
+            end_group(process)
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if number % 7 == 3:
+            kafka.kill()
+            kafka.start()
+        if number % 7 == 5:
+            postgres.kill()
+            postgres.start()
+        finish(process)
+    assert durable_epoch(layout) < outputs.rows // log_job.ROWS_PER_EPOCH, "done before the end"
+    faster = {**outputs.environment, "LOG_EPOCH_ROWS": "5000"}
+    ended = run(tmp_path, script=JOB, **faster)
+    assert ended.code == 0, ended.said
+    assert outputs.verdicts() == (CLEAN, CLEAN), f"seed {SEED}"
+
+
+@pytest.mark.parametrize("victim", ["kafka", "postgres"])
+def test_a_server_that_is_away_stops_the_intake_and_nothing_else(
+    victim: str, tmp_path: Path, kafka: Kafka, postgres: Postgres
+) -> None:
+    outputs = Outputs(kafka, postgres, 20_000)
+    server = kafka if victim == "kafka" else postgres
+    layout = Layout(tmp_path / "state")
+    more = {"LOG_RESTART": "on", "LOG_UNPUBLISHED": "3"}
+    process = launch(tmp_path, script=JOB, **outputs.environment, **more)
+    try:
+        assert wait_until(lambda: durable_epoch(layout) >= 3)
+        server.kill()
+        time.sleep(AWAY_S)
+        shown = min(read_progress(layout).shown.values())
+        assert durable_epoch(layout) <= shown + 3, "more epochs wait than may"
+        assert process.poll() is None, "the job ended"
+        server.start()
+    finally:
+        if not server.running:
+            server.start()
+        ended = finish(process)
+    assert ended.code == 0, ended.said
+    assert outputs.verdicts() == (CLEAN, CLEAN)
+
+
+def test_without_its_checkpoint_everything_arrives_again(
+    tmp_path: Path, kafka: Kafka, postgres: Postgres
+) -> None:
+    outputs = Outputs(kafka, postgres, 2_000)
+    for folder in ("first", "second"):
+        ended = run(tmp_path / folder, script=JOB, **outputs.environment)
+        assert ended.code == 0, ended.said
+    for verdict in outputs.verdicts():
+        assert (verdict.lost, verdict.doubled, verdict.wrong) == (0, 2_000, 0)
