@@ -1,13 +1,14 @@
-"""How much memory a process and all its descendants take, from /proc.
+"""How much memory and time of a core a process and all its descendants take, from /proc.
 
 PSS divides a page that several processes map among them, so the sum over processes counts it once. Pages that
 workers share, such as the arrays of a state replica, are what makes it differ from the sum of the resident sizes.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MemoryUse", "descendants", "memory_use"]
+__all__ = ["MemoryUse", "cpu_seconds", "descendants", "memory_use"]
 
 PROC = Path("/proc")
 
@@ -28,6 +29,18 @@ def memory_use(root: int) -> MemoryUse:
     return MemoryUse(
         len(pids), sum(f.get("Pss", 0) for f in fields), sum(f.get("Rss", 0) for f in fields)
     )
+
+
+def cpu_seconds(root: int) -> float:
+    """Seconds of a core that this process and everything below it have had so far."""
+    ticks = 0
+    for pid in descendants(root):
+        try:
+            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(root: int) -> set[int]:

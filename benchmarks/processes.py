@@ -12,12 +12,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memory_use import descendants
+from memory_use import cpu_seconds, descendants
 
-__all__ = ["ContenderFailed", "cost_us", "flink_python", "measure"]
+__all__ = ["AtWork", "ContenderFailed", "at_work", "cost_us", "flink_python", "measure"]
 
 HERE = Path(__file__).resolve().parent
 FLINK_HOME = HERE.parent / ".flink-venv"
@@ -32,18 +32,52 @@ def measure(
     script: str, arguments: Sequence[object], *, python: str = sys.executable, limit_s: float = 600
 ) -> dict[str, float]:
     """What a script of `contenders/` or a file beside it measured."""
-    command = [python, str(HERE / script), *(str(a) for a in arguments)]
-    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
-        env = os.environ | {"TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(paths)}
         told, errors = Path(scratch, "told"), Path(scratch, "errors")
-        with told.open("w") as out, errors.open("w") as err:
-            process = subprocess.Popen(command, env=env, cwd=scratch, stdout=out, stderr=err)
-            code = _end(process, limit_s)
+        code = _end(_begin(script, arguments, python, scratch), limit_s)
         if code != 0:
             why = f"not done in {limit_s:.0f} s" if code is None else _reason(errors, told)
             raise ContenderFailed(why)
         return _found(told)
+
+
+class AtWork:
+    """A contender that is running."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", scratch: str) -> None:
+        self._process, self._scratch = process, Path(scratch)
+
+    def check(self) -> None:
+        """Raise if it has ended."""
+        if self._process.poll() is not None:
+            raise ContenderFailed(_reason(self._scratch / "errors", self._scratch / "told"))
+
+    def cpu_s(self) -> float:
+        """Seconds of a core that it and all that it started have had; those that ended do not count."""
+        return cpu_seconds(self._process.pid)
+
+
+@contextlib.contextmanager
+def at_work(
+    script: str, arguments: Sequence[object], *, python: str = sys.executable
+) -> Iterator[AtWork]:
+    """A contender that never ends by itself: at work inside the `with`, ended behind it."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        process = _begin(script, arguments, python, scratch)
+        try:
+            yield AtWork(process, scratch)
+        finally:
+            _kill(process)
+
+
+def _begin(
+    script: str, arguments: Sequence[object], python: str, scratch: str
+) -> "subprocess.Popen[bytes]":
+    command = [python, str(HERE / script), *(str(a) for a in arguments)]
+    paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = os.environ | {"TMPDIR": scratch, "PYTHONPATH": os.pathsep.join(paths)}
+    with Path(scratch, "told").open("w") as out, Path(scratch, "errors").open("w") as err:
+        return subprocess.Popen(command, env=env, cwd=scratch, stdout=out, stderr=err)
 
 
 def cost_us(found: dict[str, float]) -> float:
@@ -58,13 +92,18 @@ def _end(process: subprocess.Popen[bytes], limit_s: float) -> int | None:
     try:
         return process.wait(limit_s)
     except BaseException as error:
-        for pid in descendants(process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait()
+        _kill(process)
         if isinstance(error, subprocess.TimeoutExpired):
             return None
         raise
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """It and all that it started."""
+    for pid in descendants(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
 
 
 def _found(told: Path) -> dict[str, float]:
