@@ -7,8 +7,7 @@ lines then means one object a line. The same holds for messages that are joined 
 
 import io
 import json
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +20,7 @@ from headrace.formats.revive import is_simple, parsed, revived_bytes, revived_va
 from headrace.formats.text import is_bytes, is_nested, json_texts
 
 __all__ = [
-    "ArrowObjects",
-    "WireTypes",
-    "check_objects",
+        "check_objects",
     "declared",
     "labels",
     "object_decoder",
@@ -35,31 +32,32 @@ __all__ = [
 ]
 
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
+#: How Arrow says that an object has a field more than once; for us the last one counts, as it does for most readers.
+_TWICE = "specified twice"
 _NANOS = r"(:\d\d\.\d{6})\d+(Z|[+-][\d:]+)?$"
-
-#: What Arrow's reader is asked for instead of what `wire_type` says.
-WireTypes: TypeAlias = Mapping[str, pa.DataType]
 
 
 def object_decoder(schema: pa.Schema) -> Decoder:
     """Lines of objects to rows; `ValueError` if one of them is not a row of this schema."""
     simple = all(is_simple(field.type) for field in schema if is_nested(field.type))
-    return ArrowObjects(schema) if simple else _PythonObjects(schema)
+    return _ArrowObjects(schema) if simple else _PythonObjects(schema)
 
 
-class ArrowObjects:
+class _ArrowObjects:
     """Arrow's reader for plain types, and a cast to the declared ones."""
 
-    def __init__(self, schema: pa.Schema, wire: WireTypes | None = None) -> None:
-        given = wire or {}
+    def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._options = parse_options(
-            pa.schema([(f.name, given.get(f.name, wire_type(f.type))) for f in schema])
-        )
+        self._options = parse_options(pa.schema([(f.name, wire_type(f.type)) for f in schema]))
 
     def __call__(self, content: bytes) -> pa.RecordBatch:
         check_objects(content)
-        table = parsed_objects(content, self._options)
+        try:
+            table = parsed_objects(content, self._options)
+        except pa.ArrowInvalid as error:
+            if _TWICE not in str(error):
+                raise
+            return _PythonObjects(self._schema)(content)
         columns = [self._declared(table.column(field.name), field) for field in self._schema]
         batch = pa.record_batch(columns, schema=self._schema)
         batch.validate(full=True)

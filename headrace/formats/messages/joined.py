@@ -17,6 +17,7 @@ __all__ = [
     "Cause",
     "Glance",
     "Judge",
+    "all_of",
     "are_lines",
     "as_lines",
     "decoded_at_once",
@@ -64,7 +65,12 @@ def decoded_at_once(content: bytes | None, count: int, decoder: Decoder) -> Deco
         batch = decoder(content)
     except ValueError:
         return None
-    return DecodedMessages(batch, np.arange(count)) if batch.num_rows == count else None
+    return all_of(batch) if batch.num_rows == count else None
+
+
+def all_of(batch: pa.RecordBatch) -> DecodedMessages:
+    """Each message is one row."""
+    return DecodedMessages(batch, np.arange(batch.num_rows))
 
 
 def decoded_one_by_one(

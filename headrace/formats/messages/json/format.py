@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.errors import BuildError
-from headrace.formats.lines import Decoder, Int64s
+from headrace.formats.lines import Int64s
 from headrace.formats.messages.format import (
     BadMessage,
     DecodedMessages,
@@ -18,6 +18,7 @@ from headrace.formats.messages.format import (
 )
 from headrace.formats.messages.joined import (
     TOMBSTONE,
+    all_of,
     as_lines,
     decoded_at_once,
     decoded_in_doubt,
@@ -27,6 +28,7 @@ from headrace.formats.messages.joined import (
 )
 from headrace.formats.messages.json.causes import glance_at_kinds, object_cause
 from headrace.formats.messages.json.epochs import epochs, instants, wire_instants
+from headrace.formats.messages.json.flat import flat_decoder
 from headrace.formats.messages.probing import check_readable
 from headrace.formats.objects import labels, object_decoder, object_texts
 from headrace.formats.text import is_nested
@@ -102,25 +104,41 @@ class _JsonDecoder:
     def __init__(self, schema: pa.Schema, timestamps: str) -> None:
         self._schema = schema
         self._wire = schema if timestamps == "iso" else wire_instants(schema, timestamps)
+        self._timestamps = timestamps
+        self._flat = flat_decoder(self._wire)
         self._objects = object_decoder(self._wire)
         self._glance = glance_at_kinds(self._wire)
-        self._decoder: Decoder = self._objects
-        if timestamps != "iso":
-            self._decoder = lambda content: instants(self._objects(content), schema, timestamps)
 
     def __call__(self, values: Sequence[bytes | None]) -> DecodedMessages:
-        decoded = decoded_at_once(as_lines(values), len(values), self._decoder)
+        decoded = self._at_once(values)
         if decoded is not None:
             return decoded
         messages, places, bad = split_objects(values)
         part = decoded_in_doubt(messages, places, self._judge, self._glance, self._schema)
         return in_order([part], bad, self._schema)
 
+    def _at_once(self, values: Sequence[bytes | None]) -> DecodedMessages | None:
+        if self._flat is None:
+            return decoded_at_once(as_lines(values), len(values), self._lines)
+        batch = self._flat(values)
+        try:
+            return None if batch is None else all_of(self._declared(batch))
+        except ValueError:
+            return None
+
+    def _lines(self, content: bytes) -> pa.RecordBatch:
+        return self._declared(self._objects(content))
+
+    def _declared(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._timestamps == "iso":
+            return batch
+        return instants(batch, self._schema, self._timestamps)
+
     def _judge(
         self, messages: Sequence[bytes], places: Int64s, most: int | None
     ) -> DecodedMessages:
         return decoded_one_by_one(
-            messages, places, self._decoder, self._schema, self._cause, most=most
+            messages, places, self._lines, self._schema, self._cause, most=most
         )
 
     def _cause(self, message: bytes, said: str) -> str:
