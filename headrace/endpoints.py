@@ -151,6 +151,13 @@ class Source(ABC):
     def enumerator(self, directory: Path) -> Enumerator:
         """Start to look for positions. `directory` is durable and this source's alone."""
 
+    def narrowed(self, columns: Sequence[str], *, timestamps: bool) -> "Source":
+        """The same source for a job that looks at these columns only, and at the records' own timestamps or not.
+
+        It may leave the others out of its batches, or not, as it likes; there is always a column in a batch.
+        """
+        return self
+
     @abstractmethod
     def read(self, partition: str, start: int, end: int, directory: Path) -> Iterator[SourceBatch]:
         """The rows of `[start, end)`, the same ones every time, a few ten thousand to a batch."""

@@ -7,6 +7,7 @@ from headrace._graph.graph import upstream
 from headrace._graph.nodes import CodeStep, Node, Port, Repartition, WriteSink
 from headrace._graph.plan import Plan
 from headrace._plan.depths import measure
+from headrace._plan.narrowing import narrowed
 from headrace._plan.signature import digest, signature
 
 __all__ = ["compile_plan", "reaching_a_sink", "with_limit"]
@@ -19,7 +20,7 @@ def compile_plan(nodes: Sequence[Node], job: str, shards: int) -> Plan:
     return Plan(
         job=job,
         shards=shards,
-        nodes={node.id: node for node in kept},
+        nodes={node.id: node for node in narrowed(kept)},
         consumers=_consumers(kept),
         stage_of=dict(depths.stage_of),
         feeds=dict(depths.feeds),

@@ -6,6 +6,7 @@ read before. Offsets are kept in the checkpoint; those committed to a consumer g
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -111,6 +112,7 @@ class KafkaSource(Source):
         self.min_rows = _count("min_rows", min_rows, 0) or 0
         self.patience_us = to_us(max_delay, "max_delay")
         self.carries_changes = self._format.changes
+        self._stamped = True
         self._readings: dict[str, Reading] = {}
 
     def __repr__(self) -> str:
@@ -132,6 +134,16 @@ class KafkaSource(Source):
             for name, field in self._metadata.items()
         ]
         return pa.schema([*self._rows, *added])
+
+    def narrowed(self, columns: Sequence[str], *, timestamps: bool) -> KafkaSource:
+        """Fields of JSON that nobody looks at are not decoded, and timestamps that nobody asks for are not read."""
+        found = copy.copy(self)
+        found._metadata = {name: self._metadata[name] for name in self._metadata if name in columns}
+        if self._format.narrows:
+            kept = [field for field in self._rows if field.name in columns]
+            found._rows = pa.schema(kept or [self._rows.field(0)])
+        found._stamped, found._readings = timestamps, {}
+        return found
 
     def signature(self) -> dict[str, Json]:
         """Which topics; whether they are still the same ones is known by their ids."""
@@ -182,6 +194,7 @@ class KafkaSource(Source):
                 self._metadata,
                 self._key_format,
                 self._on_decode_error,
+                self._stamped,
             )
         return self._readings[topic]
 

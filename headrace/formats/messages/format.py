@@ -67,6 +67,8 @@ class MessageFormat(ABC):
     name: ClassVar[str]
     #: Rows have a column `change` ("+I", "-U", "+U", "-D"), so the stream withdraws earlier rows.
     changes: ClassVar[bool] = False
+    #: A decoder for some of the columns is quicker than one for all of them.
+    narrows: ClassVar[bool] = False
 
     def row_schema(self, declared: pa.Schema | None) -> pa.Schema:
         """The columns of a row, given those that the user declared; `BuildError` if that does not do."""

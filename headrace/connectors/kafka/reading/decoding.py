@@ -34,6 +34,8 @@ class Reading:
     metadata: Mapping[str, str]
     key_format: KeyFormat
     on_error: OnDecodeError
+    #: Batches have the records' timestamps.
+    stamped: bool
 
     @property
     def needs(self) -> Needs:
@@ -43,6 +45,7 @@ class Reading:
             keys="key" in fields or self.on_error == "dead_letter",
             headers="headers" in fields,
             types="timestamp_type" in fields,
+            stamps=self.stamped or "timestamp" in fields,
         )
 
     def rows(self, records: Records, partition: TopicPartition) -> SourceBatch:
@@ -52,10 +55,11 @@ class Reading:
         if decoded.bad and self.on_error == "fail":
             raise InputError(_sentence(records, decoded.bad[0], partition))
         offsets = np.array(records.offsets, np.int64)
-        stamps = records.timestamps_us()
+        stamps = records.timestamps_us() if self.stamped else None
         batch = self._with_metadata(decoded, records, partition)
         if not _is_whole(decoded, len(records)):
-            offsets, stamps = offsets[decoded.places], stamps[decoded.places]
+            offsets = offsets[decoded.places]
+            stamps = None if stamps is None else stamps[decoded.places]
         name = name_of(*partition)
         if self.on_error == "skip":
             skipped = len(decoded.bad)

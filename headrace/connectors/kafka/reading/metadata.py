@@ -45,6 +45,7 @@ class Needs:
     keys: bool = False
     headers: bool = False
     types: bool = False
+    stamps: bool = False
 
 
 @dataclass(slots=True)
@@ -71,7 +72,8 @@ class Records:
         self.values += map(kind.value, messages)
         self.offsets += map(kind.offset, messages)
         # Pairs are taken apart at once: tens of thousands of them would keep the garbage collector busy.
-        self.stamps += map(_SECOND, map(kind.timestamp, messages))
+        if needs.stamps:
+            self.stamps += map(_SECOND, map(kind.timestamp, messages))
         if needs.types:
             self.types += map(_FIRST, map(kind.timestamp, messages))
         if needs.keys:

@@ -57,6 +57,7 @@ class Json(MessageFormat):
     """
 
     name = "json"
+    narrows = True
     timestamps: Literal["iso", "seconds", "millis", "micros"] = "iso"
 
     def __post_init__(self) -> None:

@@ -1,0 +1,93 @@
+"""Which columns of a source anybody looks at, so that it need not make the others.
+
+A column is looked at unless every way from the source leads through steps that say which columns they use: filters and
+selections by expressions, aggregates over windows. User code, sinks and dead letters see whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+
+from headrace._graph.nodes import ERRORS, LATE, FilterBy, Node, Port, ReadSource, Select, WindowAggregate
+from headrace.expressions import Call, Column, Expression
+from headrace.watermarks import WatermarkStrategy
+
+__all__ = ["narrowed"]
+
+#: Names of columns; None: all of them.
+_Names = frozenset[str] | None
+_Takers = Mapping[Port, Sequence[Node]]
+
+
+def narrowed(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The nodes, with sources that know what is asked of them."""
+    takers: dict[Port, list[Node]] = {}
+    for node in nodes:
+        for port in node.inputs:
+            takers.setdefault(port, []).append(node)
+    return tuple(_asked(n, takers) if isinstance(n, ReadSource) else n for n in nodes)
+
+
+def _asked(node: ReadSource, takers: _Takers) -> ReadSource:
+    names = _all_of([_timing(node.strategy), _whole(node, [ERRORS], takers), _taken(node, takers)])
+    timestamps = node.strategy is not None and node.strategy.record_timestamps
+    columns = [name for name in node.schema.names if names is None or name in names]
+    return replace(node, source=node.source.narrowed(columns, timestamps=timestamps))
+
+
+def _taken(node: Node, takers: _Takers) -> _Names:
+    """What those who take the rows of a step look at."""
+    return _all_of(_used(taker, takers) for taker in takers.get(Port(node.id), ()))
+
+
+def _used(node: Node, takers: _Takers) -> _Names:
+    if isinstance(node, FilterBy):
+        return _all_of([_columns(node.condition), _taken(node, takers)])
+    if isinstance(node, Select):
+        return _all_of(_columns(expression) for _, expression in node.columns)
+    if isinstance(node, WindowAggregate) and node.trigger is None and not node.weighted:
+        return _all_of([_aggregated(node), _whole(node, [LATE, ERRORS], takers)])
+    return None
+
+
+def _aggregated(node: WindowAggregate) -> _Names:
+    aggregates = [aggregate for _, aggregate in node.aggregates]
+    if any(a.function is not None or a.reducer is not None for a in aggregates):
+        return None
+    read = (name for a in aggregates for name in (a.column, a.by) if name is not None)
+    return frozenset([*node.keys, *read])
+
+
+def _whole(node: Node, outputs: Sequence[str], takers: _Takers) -> _Names:
+    """Rows on these outputs are as they came, so all is looked at if anybody takes them."""
+    return None if any(takers.get(Port(node.id, output)) for output in outputs) else frozenset()
+
+
+def _timing(strategy: WatermarkStrategy | None) -> _Names:
+    timestamps = None if strategy is None else strategy.timestamps
+    if timestamps is None:
+        return frozenset()
+    if isinstance(timestamps, str):
+        return frozenset([timestamps])
+    return _columns(timestamps) if isinstance(timestamps, Expression) else None
+
+
+def _columns(expression: Expression) -> frozenset[str]:
+    return frozenset(_named(expression))
+
+
+def _named(expression: Expression) -> Iterator[str]:
+    if isinstance(expression, Column):
+        yield expression.name
+    elif isinstance(expression, Call):
+        for argument in expression.arguments:
+            yield from _named(argument)
+
+
+def _all_of(parts: Iterable[_Names]) -> _Names:
+    def both(one: _Names, other: _Names) -> _Names:
+        return None if one is None or other is None else one | other
+
+    return reduce(both, parts, frozenset())
