@@ -21,7 +21,7 @@ from headrace._commit.paths import Layout
 from headrace._graph.plan import Plan
 from headrace._runtime.lifecycle import close_all
 from headrace._runtime.wire import PARCEL_BYTES, Parcel
-from headrace._spark.ending import close_at_the_end
+from headrace._spark.between_tasks import see_to_what_is_between
 from headrace.config import Epochs
 from headrace.endpoints import SinkContext
 
@@ -109,7 +109,7 @@ def rebuild(spec: JobSpec) -> Job:
     """The job of a spec; unpickled once a process."""
     key = f"{spec.digest}/{spec.fence}"
     job = _jobs.get(key)
-    close_at_the_end()
+    see_to_what_is_between()
     if job is None:
         _jobs.clear()
         close_all()
