@@ -1,20 +1,10 @@
 """Jobs on embedded Spark. One session serves the whole run; a job never ends it."""
 
-from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 from headrace._commit.paths import Layout
 from headrace._epochs.offset import Offset
 from headrace.testing import LocalEpoch
-
-
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.spark)
 
 
 def logged_epochs(checkpoint: Path) -> list[LocalEpoch]:
