@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 
-from headrace._graph.nodes import ERRORS, LATE, FilterBy, Node, Port, ReadSource, Select, WindowAggregate
-from headrace.expressions import Call, Column, Expression
+from headrace._graph.nodes import (
+    ERRORS,
+    LATE,
+    FilterBy,
+    Node,
+    Port,
+    ReadSource,
+    Select,
+    WindowAggregate,
+)
+from headrace._runtime.windows.folding import columns_read
+from headrace._runtime.windows.panes.layout import Layout
+from headrace.errors import EngineError
+from headrace.expressions import Call, Column, Constant, Expression
 from headrace.watermarks import WatermarkStrategy
 
 __all__ = ["narrowed"]
@@ -47,17 +58,10 @@ def _used(node: Node, takers: _Takers) -> _Names:
         return _all_of([_columns(node.condition), _taken(node, takers)])
     if isinstance(node, Select):
         return _all_of(_columns(expression) for _, expression in node.columns)
-    if isinstance(node, WindowAggregate) and node.trigger is None and not node.weighted:
-        return _all_of([_aggregated(node), _whole(node, [LATE, ERRORS], takers)])
+    if isinstance(node, WindowAggregate):
+        read = frozenset(columns_read(node, Layout.of(node).folds))
+        return _all_of([read, _whole(node, [LATE, ERRORS], takers)])
     return None
-
-
-def _aggregated(node: WindowAggregate) -> _Names:
-    aggregates = [aggregate for _, aggregate in node.aggregates]
-    if any(a.function is not None or a.reducer is not None for a in aggregates):
-        return None
-    read = (name for a in aggregates for name in (a.column, a.by) if name is not None)
-    return frozenset([*node.keys, *read])
 
 
 def _whole(node: Node, outputs: Sequence[str], takers: _Takers) -> _Names:
@@ -84,10 +88,14 @@ def _named(expression: Expression) -> Iterator[str]:
     elif isinstance(expression, Call):
         for argument in expression.arguments:
             yield from _named(argument)
+    elif not isinstance(expression, Constant):
+        raise EngineError(f"nobody knows which columns {expression!r} reads")
 
 
 def _all_of(parts: Iterable[_Names]) -> _Names:
-    def both(one: _Names, other: _Names) -> _Names:
-        return None if one is None or other is None else one | other
-
-    return reduce(both, parts, frozenset())
+    found: set[str] = set()
+    for names in parts:
+        if names is None:
+            return None
+        found |= names
+    return frozenset(found)

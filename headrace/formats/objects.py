@@ -20,7 +20,7 @@ from headrace.formats.revive import is_simple, parsed, revived_bytes, revived_va
 from headrace.formats.text import is_bytes, is_nested, json_texts
 
 __all__ = [
-        "check_objects",
+    "check_objects",
     "declared",
     "labels",
     "object_decoder",
@@ -55,7 +55,8 @@ class _ArrowObjects:
         try:
             table = parsed_objects(content, self._options)
         except pa.ArrowInvalid as error:
-            if _TWICE not in str(error):
+            # One line alone, or what its neighbours are would depend on it: the other way has other limits.
+            if _TWICE not in str(error) or b"\n" in content.removesuffix(b"\n"):
                 raise
             return _PythonObjects(self._schema)(content)
         columns = [self._declared(table.column(field.name), field) for field in self._schema]

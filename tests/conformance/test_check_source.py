@@ -1,7 +1,7 @@
 """`check_source` passes sources that are right and finds the mistake in those that are not."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ from headrace import testing
 from headrace.connectors import (
     Enumerator,
     PolledSource,
+    Source,
     SourceBatch,
     Span,
     files,
@@ -110,6 +111,23 @@ class HoldsALock(Right):
         self.lock = threading.Lock()
 
 
+class ShiftedByOne(Right):
+    def rows(self, partition: str, start: int, end: int) -> pa.Table:
+        return pa.table({"n": list(range(start + 1, end + 1))})
+
+
+class NarrowsWrongly(Right):
+    def narrowed(self, columns: Sequence[str], *, timestamps: bool) -> Source:
+        return ShiftedByOne()
+
+
+class LeavesOutTooMuch(Right):
+    def narrowed(self, columns: Sequence[str], *, timestamps: bool) -> Source:
+        found = Right()
+        found.schema = pa.schema([("other", pa.int64())])
+        return found
+
+
 class HasNothing(Right):
     def ends(self) -> Mapping[str, int | Span]:
         return {"a": 0}
@@ -127,6 +145,8 @@ WRONG = [
     (FinishedGrows, "was finished and goes on"),
     (OtherNames, "gone behind a restart"),
     (HoldsALock, "cannot be sent to a worker"),
+    (NarrowsWrongly, r"narrowed to \['n'\] gives other rows"),
+    (LeavesOutTooMuch, r"narrowed\(\) left out \['n'\]"),
     (HasNothing, "no rows to check"),
 ]
 
@@ -138,7 +158,7 @@ def test_a_right_source_passes() -> None:
 
 
 def test_our_own_sources_pass(tmp_path: Path) -> None:
-    rows = [{"n": n} for n in range(20)]
+    rows = [{"n": n, "m": -n} for n in range(20)]
     testing.check_source(memory.MemorySource([*rows[:5], testing.cut(), *rows[5:]]), splits=3)
     testing.check_source(generator.Nexmark(events=500, partitions=2).bids(), splits=2)
     (tmp_path / "in").mkdir()

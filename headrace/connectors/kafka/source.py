@@ -138,11 +138,12 @@ class KafkaSource(Source):
     def narrowed(self, columns: Sequence[str], *, timestamps: bool) -> KafkaSource:
         """Fields of JSON that nobody looks at are not decoded, and timestamps that nobody asks for are not read."""
         found = copy.copy(self)
-        found._metadata = {name: self._metadata[name] for name in self._metadata if name in columns}
+        rows = self._rows
         if self._format.narrows:
-            kept = [field for field in self._rows if field.name in columns]
-            found._rows = pa.schema(kept or [self._rows.field(0)])
-        found._stamped, found._readings = timestamps, {}
+            kept = [field for field in rows if field.name in columns]
+            rows = pa.schema(kept or [rows.field(0)])
+        metadata = {name: field for name, field in self._metadata.items() if name in columns}
+        vars(found).update(_rows=rows, _metadata=metadata, _stamped=timestamps, _readings={})
         return found
 
     def signature(self) -> dict[str, Json]:

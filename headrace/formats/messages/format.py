@@ -72,7 +72,7 @@ class MessageFormat(ABC):
 
     def row_schema(self, declared: pa.Schema | None) -> pa.Schema:
         """The columns of a row, given those that the user declared; `BuildError` if that does not do."""
-        if declared is None:
+        if not declared:
             raise BuildError(f"format {self.name!r} needs schema=: the columns of a row")
         return declared
 

@@ -17,13 +17,13 @@ __all__ = [
     "Cause",
     "Glance",
     "Judge",
-    "all_of",
     "are_lines",
     "as_lines",
     "decoded_at_once",
     "decoded_in_doubt",
     "decoded_one_by_one",
     "in_order",
+    "moved",
     "tombstones",
     "without_bom",
 ]
@@ -65,12 +65,7 @@ def decoded_at_once(content: bytes | None, count: int, decoder: Decoder) -> Deco
         batch = decoder(content)
     except ValueError:
         return None
-    return all_of(batch) if batch.num_rows == count else None
-
-
-def all_of(batch: pa.RecordBatch) -> DecodedMessages:
-    """Each message is one row."""
-    return DecodedMessages(batch, np.arange(batch.num_rows))
+    return DecodedMessages(batch, np.arange(count)) if batch.num_rows == count else None
 
 
 def decoded_one_by_one(
@@ -123,6 +118,12 @@ def in_order(
     found = [*bad, *(each for part in parts for each in part.bad)]
     found.sort(key=lambda message: message.place)
     return DecodedMessages(batch, places[order], tuple(found))
+
+
+def moved(decoded: DecodedMessages, places: Int64s) -> DecodedMessages:
+    """What was made of some messages of a batch, which stood in these places."""
+    bad = tuple(BadMessage(int(places[each.place]), each.cause) for each in decoded.bad)
+    return DecodedMessages(decoded.batch, places[decoded.places], bad)
 
 
 def tombstones(messages: Sequence[bytes | None]) -> list[BadMessage]:

@@ -152,3 +152,32 @@ def test_a_configuration_that_is_refused_does_not_show_secrets() -> None:
     assert "hunter2" not in str(refused.value)
     with pytest.raises(SetupError, match="NOWHERE is not set"):
         client_config("broker:9092", {"sasl.password": "env:NOWHERE"})
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "read"),
+    [
+        ({}, ["n"], ["n"]),
+        ({}, [], ["n"]),
+        ({"metadata": ["key", "partition"]}, ["offset", "key"], ["offset", "key"]),
+        ({"metadata": ["key", "partition"]}, ["key"], ["n", "key"]),
+        ({"format": "csv", "metadata": ["key"]}, ["n"], ["n", "offset"]),
+    ],
+)
+def test_what_nobody_looks_at_is_not_made(
+    options: dict[str, Any], columns: list[str], read: list[str]
+) -> None:
+    source = built(**options)
+    found = source.narrowed(columns, timestamps=False)
+    assert found.schema.names == read
+    assert found.signature() == source.signature()
+    assert source.schema.names[:2] == ["n", "offset"]
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+@pytest.mark.parametrize("column", ["timestamp", "partition"])
+def test_timestamps_are_read_where_they_are_asked_for(column: str, *, timestamps: bool) -> None:
+    source = built(metadata=["timestamp", "partition"]).narrowed([column], timestamps=timestamps)
+    reading = source._reading_of("orders")
+    assert reading.stamped is timestamps
+    assert reading.needs.stamps is (timestamps or column == "timestamp")

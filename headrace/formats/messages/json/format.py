@@ -18,17 +18,17 @@ from headrace.formats.messages.format import (
 )
 from headrace.formats.messages.joined import (
     TOMBSTONE,
-    all_of,
     as_lines,
     decoded_at_once,
     decoded_in_doubt,
     decoded_one_by_one,
     in_order,
+    moved,
     without_bom,
 )
 from headrace.formats.messages.json.causes import glance_at_kinds, object_cause
 from headrace.formats.messages.json.epochs import epochs, instants, wire_instants
-from headrace.formats.messages.json.flat import flat_decoder
+from headrace.formats.messages.json.flat import flat_objects
 from headrace.formats.messages.probing import check_readable
 from headrace.formats.objects import labels, object_decoder, object_texts
 from headrace.formats.text import is_nested
@@ -104,28 +104,27 @@ class Json(MessageFormat):
 class _JsonDecoder:
     def __init__(self, schema: pa.Schema, timestamps: str) -> None:
         self._schema = schema
-        self._wire = schema if timestamps == "iso" else wire_instants(schema, timestamps)
         self._timestamps = timestamps
-        self._flat = flat_decoder(self._wire)
+        self._wire = schema if timestamps == "iso" else wire_instants(schema, timestamps)
+        self._flat = flat_objects(self._wire, self._declared)
         self._objects = object_decoder(self._wire)
         self._glance = glance_at_kinds(self._wire)
 
     def __call__(self, values: Sequence[bytes | None]) -> DecodedMessages:
-        decoded = self._at_once(values)
+        if self._flat is None:
+            decoded = decoded_at_once(as_lines(values), len(values), self._lines)
+            return decoded or self._judged(values)
+        decoded = self._flat.rows(values)
         if decoded is not None:
             return decoded
+        good, refused = self._flat.sifted(values)
+        rest = moved(self._judged([values[place] for place in refused]), refused)
+        return in_order([*good, rest], [], self._schema)
+
+    def _judged(self, values: Sequence[bytes | None]) -> DecodedMessages:
         messages, places, bad = split_objects(values)
         part = decoded_in_doubt(messages, places, self._judge, self._glance, self._schema)
         return in_order([part], bad, self._schema)
-
-    def _at_once(self, values: Sequence[bytes | None]) -> DecodedMessages | None:
-        if self._flat is None:
-            return decoded_at_once(as_lines(values), len(values), self._lines)
-        batch = self._flat(values)
-        try:
-            return None if batch is None else all_of(self._declared(batch))
-        except ValueError:
-            return None
 
     def _lines(self, content: bytes) -> pa.RecordBatch:
         return self._declared(self._objects(content))

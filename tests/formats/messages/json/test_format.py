@@ -108,6 +108,45 @@ def test_all_at_once_is_each_alone(names: list[str], found: list[bytes | None]) 
     assert all(bad.cause for bad in result.bad)
 
 
+ALONE = [
+    b'{"n":1,"f":2}',
+    b'{"n":1,"n":2}',
+    b'{"n":"a","n":2}',
+    b'{"other":1e400}',
+    b'{"f":-0}',
+    b'{"f":-Infinity}',
+    b'{"at":"20250101T000000Z"}',
+    b'{"at":"2025-01-01T00:00:00.123456789Z"}',
+    b'{"n":9223372036854775808}',
+    b"\xef\xbb\xbf{}",
+    b"[]",
+    None,
+]
+
+
+@pytest.mark.parametrize("names", ["n f at s l".split(), "n f at s".split()])
+@pytest.mark.parametrize("message", ALONE)
+def test_what_a_message_is_does_not_depend_on_its_neighbours(
+    message: bytes | None, names: list[str]
+) -> None:
+    schema = pa.schema([SCHEMA.field(name) for name in names])
+    alone = repr(decoded([message], schema).batch.to_pylist())
+    for other in ALONE:
+        result = decoded([other, message, other], schema)
+        mine = [
+            row
+            for row, place in zip(result.batch.to_pylist(), result.places, strict=True)
+            if place == 1
+        ]
+        assert repr(mine) == alone
+
+
+def test_names_that_json_escapes_are_read_too() -> None:
+    schema = pa.schema({'a"b': pa.int64(), "ü": pa.int64(), "new\nline": pa.int64()})
+    result = decoded([json.dumps(dict.fromkeys(schema.names, 7)).encode()], schema)
+    assert result.batch.to_pylist() == [dict.fromkeys(schema.names, 7)]
+
+
 def test_a_batch_without_bad_ones_is_in_order() -> None:
     result = decoded([b'{"n":%d}' % n for n in range(1000)])
     assert result.batch["n"].to_pylist() == result.places.tolist() == list(range(1000))
@@ -222,9 +261,10 @@ def test_numbers_are_instants_in_columns_only() -> None:
         Json(timestamps="millis").row_schema(schema)
 
 
-def test_a_schema_is_needed() -> None:
+@pytest.mark.parametrize("schema", [None, pa.schema([])])
+def test_a_schema_is_needed(schema: pa.Schema | None) -> None:
     with pytest.raises(BuildError, match="needs schema="):
-        Json().row_schema(None)
+        Json().row_schema(schema)
 
 
 def test_a_message_is_a_row_without_a_line_break() -> None:
