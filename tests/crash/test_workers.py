@@ -16,12 +16,15 @@ from tests.crash.killing import finish, jvm_of, launch, run, wait_until
 pytestmark = pytest.mark.crash
 
 
-def workers() -> list[int]:
-    """The Python workers that run tasks now: forked from Spark's daemon."""
+def workers(job: subprocess.Popen[str]) -> list[int]:
+    """The Python workers of a job that run tasks now: forked from Spark's daemon."""
     listed = subprocess.run(
-        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+        ["ps", "-s", str(job.pid), "-o", "pid=,ppid=,args="],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    rows = [line.split(None, 2) for line in listed.stdout.splitlines()[1:]]
+    rows = [line.split(None, 2) for line in listed.stdout.splitlines()]
     daemons = {
         pid for pid, _, args in rows if "pyspark.daemon" in args and "pyspark.worker" in args
     }
@@ -37,7 +40,7 @@ def test_killed_worker_is_replaced_and_its_task_run_again(tmp_path: Path) -> Non
     killed = 0
     for epoch in (2, 4, 6):
         assert wait_until((commits / str(epoch)).exists)
-        for pid in workers()[:1]:
+        for pid in workers(process)[:1]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
@@ -47,9 +50,14 @@ def test_killed_worker_is_replaced_and_its_task_run_again(tmp_path: Path) -> Non
     assert check(tmp_path) == CLEAN
 
 
-def pids(words: str) -> list[int]:
-    """The processes whose command line has these words."""
-    listed = subprocess.run(["pgrep", "-f", words], capture_output=True, text=True, check=False)
+def planner_of(job: subprocess.Popen[str]) -> list[int]:
+    """The process in which a job's epochs are planned; jobs are sessions of their own."""
+    listed = subprocess.run(
+        ["pgrep", "-s", str(job.pid), "-f", "python_streaming_source_runner"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return [int(pid) for pid in listed.stdout.split()]
 
 
@@ -61,7 +69,7 @@ def test_restart_policy_replaces_what_died_without_a_new_process(
     assert wait_until((tmp_path / "state/spark/commits/2").exists)
     jvm = jvm_of(process)
     assert jvm is not None
-    chosen = [jvm] if victim == "jvm" else pids("python_streaming_source_runner")
+    chosen = [jvm] if victim == "jvm" else planner_of(process)
     assert chosen
     for pid in chosen:
         os.kill(pid, signal.SIGKILL)
