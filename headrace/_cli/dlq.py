@@ -91,11 +91,12 @@ def replay(
     from headrace._cli import replay as replaying
     from headrace._cli.letters import letters_at, parsed_options
     from headrace._cli.overview import print_choice
-    from headrace._cli.replayed import Replayed, state_of
+    from headrace._cli.replayed import Replayed, memory_told, state_of
 
     options = parsed_options(option)
     letters = letters_at(place, options)
-    file = state or state_of(place)
+    file = (state or state_of(place)).absolute()
+    was_known = file.exists()
     wish = replaying.Wish(only_cause, limit, again=again, as_json=as_json)
     if dry_run:
         choice = replaying.chosen(letters, Replayed.read(file).sent, wish)
@@ -103,3 +104,4 @@ def replay(
         brokers = replaying.brokers_of(place, bootstrap)
         choice = replaying.replay(letters, file, brokers, options, topic, wish)
     print_choice(choice, topic, "would send" if dry_run else "sent")
+    typer.echo(memory_told(file, was_known=was_known))

@@ -21,7 +21,7 @@ from headrace._commit.files import make_directory, read_record, write_record
 from headrace.endpoints import Json
 from headrace.errors import CheckpointDamaged, InputError
 
-__all__ = ["Attempt", "Replayed", "locked", "state_of"]
+__all__ = ["Attempt", "Replayed", "locked", "memory_told", "state_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,14 @@ def state_of(place: str) -> Path:
         return found.with_name(f"{found.name}.replayed.json")
     name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{address.bootstrap}-{address.topic}")
     return Path(".headrace", "dlq", f"{name}.json")
+
+
+def memory_told(file: Path, *, was_known: bool) -> str:
+    """Which file a replay went by: for a topic it hangs on the directory and on how the brokers are written."""
+    told = f"what is replayed is remembered in {file}"
+    if was_known:
+        return told
+    return f"{told}\nthere was no such file, so nothing is known of earlier replays; --state names another one"
 
 
 @contextmanager

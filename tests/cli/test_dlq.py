@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from headrace._cli.letters import address_of, letters_at
 from headrace._cli.main import app
 from headrace._cli.printing import hexdump
-from headrace._cli.replay import Wish, brokers_of, chosen
+from headrace._cli.replay import Choice, Wish, brokers_of, chosen
 from headrace._cli.replayed import Replayed, state_of
 from headrace._graph.nodes import ERRORS_SCHEMA
 from headrace.errors import BuildError, InputError
@@ -195,3 +195,44 @@ def test_lines_of_files_are_sent_as_text_to_a_topic_that_is_named(tmp_path: Path
     assert unnamed.startswith("would send 1 to a topic that --topic must name: letters 1")
     named = run("replay", dead, "--dry-run", "--as-json", "--topic", "orders")
     assert named.startswith("would send 1 to orders: letters 1")
+
+
+def test_every_replay_says_which_file_remembers_and_whether_it_knew_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another directory, or with the brokers written otherwise, all letters would be sent again in silence."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    letters = letters_at(str(written(tmp_path / "dead", [record(1)])), {})
+    monkeypatch.setattr("headrace._cli.letters.letters_at", lambda *_: letters)
+    place = "kafka://localhost:9092/orders-dead"
+    file = tmp_path / "work/.headrace/dlq/localhost_9092-orders-dead.json"
+    said = run("replay", place, "--dry-run")
+    assert f"what is replayed is remembered in {file}\n" in said
+    assert "nothing is known of earlier replays; --state names another one" in said
+    known = Replayed.read(file)
+    known.begin("my-orders", [letters[0].identity])
+    known.settle(committed=True)
+    said = run("replay", place, "--dry-run")
+    assert f"what is replayed is remembered in {file}\n" in said
+    assert "nothing is known" not in said
+    other = run("replay", place, "--dry-run", "--state", "other.json")
+    assert f"remembered in {tmp_path}/work/other.json\nthere was no such file" in other
+    assert "would send 1" in other
+
+
+def test_a_real_replay_also_says_which_file_remembers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = written(tmp_path / "dead", [record(1)])
+
+    def sent(letters: list[Any], file: Path, *_: Any) -> Choice:
+        Replayed.read(file).begin("my-orders", ["one"])
+        return Choice(tuple(letters), 0, 0)
+
+    monkeypatch.setattr("headrace._cli.replay.replay", sent)
+    first = run("replay", place, "--bootstrap", "localhost:1")
+    assert f"remembered in {tmp_path}/dead.replayed.json\nthere was no such file" in first
+    second = run("replay", place, "--bootstrap", "localhost:1")
+    assert f"remembered in {tmp_path}/dead.replayed.json" in second
+    assert "nothing is known" not in second

@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from headrace.errors import BuildError, SetupError
 from headrace.secrets import hidden, looked_up, looked_up_all, without_password
 
-__all__ = ["Access", "access_to", "missing_driver"]
+__all__ = ["Access", "access_to", "missing_driver", "split_address"]
 
 #: What may be the password of a URL that cannot be taken apart.
 _ODD = re.compile(r"://[^:@]*:(.*)@")
@@ -54,7 +54,7 @@ class Access:
         except SetupError:
             return set()
         found = {value for name, value in options.items() if hidden({name: value})[name] == "***"}
-        parsed = _split(dsn)
+        parsed = split_address(dsn)
         if parsed is None:
             found.update(word for text in _ODD.findall(dsn) for word in (text, *text.split("/")))
             found.update(word for word in dsn.split() if not _KNOWN_FORM.match(dsn) and "@" in word)
@@ -78,7 +78,7 @@ def access_to(dsn: str, options: Mapping[str, str] | None) -> Access:
 
 def shown_address(dsn: str) -> str:
     """A connection string without its password: a URL in its parts, anything else with `***` in it."""
-    parsed = _split(dsn)
+    parsed = split_address(dsn)
     if parsed is None:
         scheme, there, _ = dsn.partition("://")
         if there:
@@ -95,7 +95,7 @@ def missing_driver(package: str, extra: str) -> SetupError:
     return SetupError(f"{extra} needs {package}: pip install 'headrace[{extra}]'")
 
 
-def _split(dsn: str) -> SplitResult | None:
+def split_address(dsn: str) -> SplitResult | None:
     """The parts of a URL; None if it is no URL or one that cannot be taken apart."""
     if "://" not in dsn:
         return None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.connectors.databases.dialect import Cell
+from headrace.connectors.databases.dialect import Cell, advice_on_rows
 from headrace.connectors.databases.jsontext import json_texts
 from headrace.errors import SinkRefused
 
@@ -22,9 +22,10 @@ def _column(column: pa.ChunkedArray, cell: Cell) -> pa.ChunkedArray:
     try:
         return _cast(_plain(column), cell)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        advice = advice_on_rows("widen the table's column", "cast it in the stream")
         raise SinkRefused(
             f"column {cell.name!r} is {column.type} in the stream and does not fit the table's:"
-            f" {' '.join(str(error).split())}; cast it in the stream, or widen the table's column"
+            f" {' '.join(str(error).split())}; {advice}"
         ) from error
 
 

@@ -14,7 +14,16 @@ import pyarrow as pa
 from headrace.connectors.databases.access import Access
 from headrace.connectors.databases.names import TableName
 
-__all__ = ["Cell", "Column", "Connection", "Cursor", "Dialect", "Target", "Verdict"]
+__all__ = [
+    "Cell",
+    "Column",
+    "Connection",
+    "Cursor",
+    "Dialect",
+    "Target",
+    "Verdict",
+    "advice_on_rows",
+]
 
 #: Connections and cursors as PEP 249 has them; parameters are written `%s`.
 Connection: TypeAlias = Any
@@ -79,6 +88,13 @@ class Verdict:
 
     refused: bool
     sentence: str
+    #: What helps if rows of a sink are refused; a reader has none.
+    on_rows: str = ""
+
+
+def advice_on_rows(now: str, later: str) -> str:
+    """An epoch's rows are staged for good and written as they are at every start: new code helps only those behind."""
+    return f"{now}, since the rows at hand are staged and stay as they are; for later ones, {later}"
 
 
 class Dialect(ABC):

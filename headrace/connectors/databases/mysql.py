@@ -1,14 +1,15 @@
 """MySQL and MariaDB through PyMySQL: multi-row INSERT … ON DUPLICATE KEY UPDATE on InnoDB tables."""
 
+import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import pyarrow as pa
 
 from headrace.connectors.databases import mysql_types
-from headrace.connectors.databases.access import Access, missing_driver
+from headrace.connectors.databases.access import Access, missing_driver, split_address
 from headrace.connectors.databases.dialect import (
     Cell,
     Column,
@@ -17,6 +18,7 @@ from headrace.connectors.databases.dialect import (
     Dialect,
     Target,
     Verdict,
+    advice_on_rows,
 )
 from headrace.connectors.databases.names import TableName
 from headrace.errors import SetupError, SinkRefused
@@ -37,17 +39,38 @@ _LATER = frozenset(
 )
 _ADVICE = {
     1062: 'mode="insert" only adds rows; use mode="upsert" with the columns of that index as key',
-    1048: "give every row a value for it, or let the column be NULL",
-    1406: "widen the column, or cut the text in the stream",
     1366: "the column cannot hold this text; give it the character set utf8mb4, or another type",
-    1264: "widen the column's type, or filter such numbers",
     1153: "raise max_allowed_packet on the server: a row is larger than that",
     1142: "grant SELECT, INSERT, UPDATE and DELETE on the table to this user",
+}
+#: What helps the rows at hand, and what the ones behind them.
+_ON_ROWS = {
+    1048: ("let the column be NULL", "give every row a value for it"),
+    1406: ("widen the column", "cut the text in the stream"),
+    1264: ("widen the column's type", "filter such numbers in the stream"),
 }
 #: A process that was stopped amid a transaction holds the marker's lock; MariaDB ends it, MySQL has no word for that.
 _SESSION = (
     "SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_ZERO_DATE'"
     " /*M!100303 , idle_transaction_timeout = 120 */"
+)
+#: Settings of PyMySQL that are no texts; a user or a database may be called 2024.
+_NUMBERS = frozenset(
+    (
+        "port",
+        "connect_timeout",
+        "read_timeout",
+        "write_timeout",
+        "max_allowed_packet",
+        "client_flag",
+    )
+)
+#: The driver takes the text "0" for yes.
+_FLAGS = frozenset(
+    """
+    autocommit binary_prefix compress defer_connect local_infile named_pipe ssl_disabled ssl_verify_cert
+    ssl_verify_identity use_unicode
+    """.split()
 )
 _GENERATED = re.compile(r"(VIRTUAL|STORED|PERSISTENT) GENERATED", re.IGNORECASE)
 
@@ -81,14 +104,8 @@ class MySqlDialect(Dialect):
     def connect(self, access: Access, purpose: str) -> Connection:
         """A connection in UTC whose server refuses values that do not fit."""
         dsn, options = access.resolved()
-        settings = {"connect_timeout": 10, "charset": "utf8mb4", "init_command": _SESSION}
-        numbers = {
-            name: int(value) if value.isdigit() else value
-            for name, value in {**_parts(dsn), **options}.items()
-            if name != "password"
-        }
-        password = options.get("password", _parts(dsn).get("password", ""))
-        return _driver().connect(**{**settings, **numbers}, password=password)
+        own = {"connect_timeout": 10, "charset": "utf8mb4", "init_command": _SESSION}
+        return _driver().connect(**own | _settings({**_parts(dsn), **options}))
 
     @property
     def driver_error(self) -> type[Exception]:
@@ -103,7 +120,8 @@ class MySqlDialect(Dialect):
             return Verdict(refused=True, sentence=str(code))
         told = f"{' '.join(str(part) for part in rest) or 'the connection is closed'} ({code})"
         advice = _ADVICE.get(code)
-        return Verdict(code not in _LATER, f"{told}; {advice}" if advice else told)
+        on_rows = advice_on_rows(*_ON_ROWS[code]) if code in _ON_ROWS else ""
+        return Verdict(code not in _LATER, f"{told}; {advice}" if advice else told, on_rows)
 
     def find_table(self, cursor: Cursor, table: TableName) -> TableName | None:
         """The connection's own database decides for a name without one."""
@@ -228,9 +246,17 @@ def _column(
 
 def _parts(dsn: str) -> dict[str, str]:
     """PyMySQL's settings of `mysql://user:password@host:port/database?setting=value`."""
-    url = urlsplit(dsn)
-    if url.scheme.partition("+")[0] not in ("mysql", "mariadb"):
+    scheme, there, _ = dsn.strip().lower().partition("://")
+    if not there or scheme.partition("+")[0] not in ("mysql", "mariadb"):
         raise SetupError("dsn must be 'mysql://user@host:3306/database' for MySQL and MariaDB")
+    url = split_address(dsn)
+    # An @ that comes only then had a ? or a # before it, in the password.
+    if url is None or ("@" not in url.netloc and "@" in url.query + url.fragment):
+        # What the parser says of it may quote a piece of the password.
+        raise SetupError(
+            "the dsn cannot be taken apart: in its user and password write %2F for a slash, %3F for ?, %23 for #,"
+            " %5B for [ and %40 for @; its port is a number up to 65535"
+        )
     found = {
         "host": url.hostname,
         "port": str(url.port or 3306),
@@ -240,6 +266,20 @@ def _parts(dsn: str) -> dict[str, str]:
     }
     parts = {name: unquote(value) for name, value in found.items() if value}
     return {**parts, **dict(parse_qsl(url.query))}
+
+
+def _settings(given: Mapping[str, str]) -> dict[str, str | int]:
+    """What the driver is called with; names that it does not know would be a bare TypeError of it."""
+    known = inspect.signature(_driver().connections.Connection).parameters
+    for name, value in given.items():
+        if name not in known:
+            raise SetupError(f"PyMySQL has no setting {name!r}: take it out of options= or the dsn")
+        if name in _NUMBERS and not value.isdecimal():
+            raise SetupError(f"{name} must be a whole number, in options= or in the dsn")
+    return {
+        name: int(value) if name in _NUMBERS | _FLAGS and value.isdecimal() else value
+        for name, value in given.items()
+    }
 
 
 def _driver() -> Any:

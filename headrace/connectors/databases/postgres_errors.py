@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from headrace.connectors.databases.dialect import Verdict
+from headrace.connectors.databases.dialect import Verdict, advice_on_rows
 
 if TYPE_CHECKING:
     import psycopg
@@ -21,21 +21,35 @@ _NEVER = re.compile(
 
 _ADVICE = {
     "23505": 'mode="insert" only adds rows, so use mode="upsert" with the columns of that constraint as key;'
-    " in an upsert another row than the key's has the value",
-    "23502": "give every row a value for it, or drop NOT NULL from the column",
+    " in an upsert another row than the key's has the value: delete that row, or drop the constraint",
     "23503": "write the rows it refers to first, or drop the constraint",
-    "23514": "filter the rows that break it, or change the constraint",
-    "22001": "widen the column, or cut the text in the stream",
-    "22003": "widen the column's type, or filter such numbers",
-    "22P02": "the table's type does not take this text; change the column of the stream or of the table",
-    "22021": "the database's encoding has no such character; use a UTF8 database, or take it out in the stream",
-    "22P05": "jsonb cannot hold the character NUL; take it out in the stream",
-    "21000": "two rows of one epoch have keys that the server holds equal (such as 'A' and 'a' in a citext):"
-    " make them equal in the stream",
     "42501": "grant SELECT, INSERT, UPDATE and DELETE on the table, and TEMPORARY on the database, to this user",
     "42P01": "the table was there when the job began; make it again and start the job",
     "42703": "the column was there when the job began; add it again and start the job",
     "42P10": "make a unique index on the key: create unique index on the table (key columns)",
+}
+#: What helps the rows at hand, and what the ones behind them.
+_ON_ROWS = {
+    "23502": ("drop NOT NULL from the column", "give every row a value for it"),
+    "23514": ("change the constraint", "filter the rows that break it in the stream"),
+    "22001": ("widen the column", "cut the text in the stream"),
+    "22003": ("widen the column's type", "filter such numbers in the stream"),
+    "22P02": (
+        "the table's type does not take this text: change the column of the table",
+        "change that of the stream",
+    ),
+    "22021": (
+        "the database's encoding has no such character: use a UTF8 database",
+        "take it out in the stream",
+    ),
+    "22P05": (
+        "jsonb cannot hold the character NUL: make the column json or text",
+        "take it out in the stream",
+    ),
+    "21000": (
+        "two rows of one epoch have keys that the server holds equal ('A' and 'a' in a citext): let them differ there",
+        "make them equal in the stream",
+    ),
 }
 
 
@@ -50,7 +64,8 @@ def verdict(error: "psycopg.Error") -> Verdict:
         return Verdict(refused=False, sentence=_told(error, text))
     advice = _ADVICE.get(state)
     told = _told(error, text)
-    return Verdict(refused=True, sentence=f"{told}; {advice}" if advice else told)
+    on_rows = advice_on_rows(*_ON_ROWS[state]) if state in _ON_ROWS else ""
+    return Verdict(True, f"{told}; {advice}" if advice else told, on_rows)
 
 
 def _is_about_the_connection(error: Exception) -> bool:

@@ -53,5 +53,6 @@ class Session:
     def _translated(self, error: Exception, doing: str) -> SinkError:
         verdict = self._dialect.verdict(error)
         kind = SinkRefused if verdict.refused else SinkError
-        name, sentence = self._dialect.name, self._access.scrubbed(verdict.sentence)
-        return kind(f"{name} at {self._access.shown}, {doing}: {sentence}")
+        said = "; ".join(part for part in (verdict.sentence, verdict.on_rows) if part)
+        where = f"{self._dialect.name} at {self._access.shown}"
+        return kind(f"{where}, {doing}: {self._access.scrubbed(said)}")

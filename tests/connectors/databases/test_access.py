@@ -6,13 +6,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headrace.connectors.databases import MySqlSink, PostgresSink, PostgresSource
+from headrace.connectors.databases import MySqlSink, MySqlSource, PostgresSink, PostgresSource
 from headrace.connectors.databases.access import access_to
+from headrace.connectors.databases.mysql import MySqlDialect
 from headrace.connectors.databases.postgres_driver import connection_settings
 from headrace.endpoints import SinkContext
 from headrace.errors import BuildError, SetupError, SinkError
 
 SECRET = "s3cr3t"
+SCHEMA = pa.schema({"v": pa.int64()})
 DSNS = [
     f"postgresql://ada:{SECRET}@127.0.0.1:1/db",
     f"postgresql://ada:{SECRET}@p@127.0.0.1:1/db",
@@ -36,7 +38,7 @@ DSNS = [
 def test_a_password_is_in_no_text_that_people_read(dsn: str, tmp_path: Path) -> None:
     pytest.importorskip("psycopg")
     sink, source = PostgresSink(dsn, table="t"), PostgresSource(dsn, table="t")
-    context = SinkContext("job", "i", "u", pa.schema({"v": pa.int64()}), tmp_path)
+    context = SinkContext("job", "i", "u", SCHEMA, tmp_path)
     with pytest.raises(SinkError) as caught:
         sink.publisher(context)
     told = f"{sink!r} {source!r} {source.signature()} {sink._access!r} {caught.value}"
@@ -44,9 +46,41 @@ def test_a_password_is_in_no_text_that_people_read(dsn: str, tmp_path: Path) -> 
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.parametrize("dsn", [dsn.replace("postgresql:", "mysql:") for dsn in DSNS])
+def test_a_password_is_in_no_text_that_people_read_of_mysql(dsn: str, tmp_path: Path) -> None:
+    pytest.importorskip("pymysql")
+    sink, source = MySqlSink(dsn, table="t"), MySqlSource(dsn, table="t", schema=SCHEMA)
+    context = SinkContext("job", "i", "u", SCHEMA, tmp_path)
+    with pytest.raises((SinkError, SetupError)) as caught:
+        sink.publisher(context)
+    told = f"{sink!r} {source!r} {source.signature()} {sink._access!r} {caught.value}"
+    assert SECRET not in told
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"ada:{SECRET}/x@127.0.0.1:1/db",
+        f"ada:{SECRET}#x@127.0.0.1:1/db",
+        f"ada:{SECRET}?x@127.0.0.1:1/db",
+        "ada:1/x@127.0.0.1:1/db",
+        f"ada:1?{SECRET}=x@127.0.0.1:1/db",
+        f"ada:1#{SECRET}@127.0.0.1:1/db",
+        f"ada:[{SECRET}@127.0.0.1:1/db",
+        "ada@127.0.0.1:99999/db",
+    ],
+)
+def test_an_address_of_mysql_that_cannot_be_taken_apart_says_what_to_write(address: str) -> None:
+    with pytest.raises(SetupError, match="write %2F for a slash") as caught:
+        MySqlDialect().connect(access_to(f"mysql://{address}", {}), "test")
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 def test_a_refused_connection_is_asked_again_and_says_where(tmp_path: Path) -> None:
     pytest.importorskip("psycopg")
-    context = SinkContext("job", "i", "u", pa.schema({"v": pa.int64()}), tmp_path)
+    context = SinkContext("job", "i", "u", SCHEMA, tmp_path)
     with pytest.raises(SinkError, match=r"PostgreSQL at postgresql://127.0.0.1:1/db") as caught:
         PostgresSink("postgresql://127.0.0.1:1/db", table="t").publisher(context)
     assert caught.value.retryable

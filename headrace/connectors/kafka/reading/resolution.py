@@ -72,7 +72,7 @@ def _begins(cluster: Cluster, start: Start, firsts: Offsets, lasts: Offsets) -> 
 
 
 def _at(cluster: Cluster, moment: datetime, lasts: Offsets) -> dict[TopicPartition, int]:
-    """The first record of that time or later, or the end."""
+    """The first record of that time or later; without one, as of a time in the future, the end as it is now."""
     found = cluster.at(lasts, millis(moment))
     return {key: last if found[key] < 0 else min(found[key], last) for key, last in lasts.items()}
 

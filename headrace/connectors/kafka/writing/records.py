@@ -94,7 +94,8 @@ class Routing:
         if len(beyond):
             raise SinkRefused(
                 f"a row names partition {given[beyond[0]]} in the column that partition_by= says, and topic"
-                f" {self._topic_of(batch, int(beyond[0]))!r} has not so many"
+                f" {self._topic_of(batch, int(beyond[0]))!r} has not so many: add"
+                " partitions, since the rows at hand are staged and stay as they are; for later ones, name others"
             )
         return np.where(given >= 0, given, found)
 

@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 
 __all__ = ["cut", "written"]
 
+#: Octets of a number of 64 bits.
+_LONGEST = 10
+
 _Numbered = list[tuple[int, bytes]]
 
 
@@ -49,13 +52,14 @@ def _read(message: bytes) -> tuple[list[int], int]:
 
 
 def _number(message: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        octet = message[at]
-        value |= (octet & 0x7F) << shift
-        at, shift = at + 1, shift + 7
+    """Without a bound a megabyte of 0xFF would be one number, at a cost that grows with the square of its length."""
+    value = 0
+    for place in range(_LONGEST):
+        octet = message[at + place]
+        value |= (octet & 0x7F) << 7 * place
         if octet < 0x80:
-            return value >> 1, at
+            return value >> 1, at + place + 1
+    raise IndexError("a number has no end")
 
 
 def _varint(value: int) -> bytes:
