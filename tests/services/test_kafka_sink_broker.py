@@ -1,4 +1,4 @@
-"""A broker that dies in the middle of a publication, and one that is away for long (F22, F23)."""
+"""A broker that dies in the middle of a publication, one that is away for long (F22, F23), one that refuses us."""
 
 import threading
 import time
@@ -13,9 +13,11 @@ from headrace._services import Kafka
 from headrace.connectors.kafka import KafkaSink, NewTopic
 from headrace.connectors.kafka.writing import lane as lane_module
 from headrace.connectors.kafka.writing import topics
-from headrace.connectors.kafka.writing.lane import TransactionalLane
-from headrace.endpoints import Publisher
-from headrace.errors import SinkError
+from headrace.connectors.kafka.writing.lane import LaneSettings, TransactionalLane, opened_lane
+from headrace.connectors.kafka.writing.markers import Marker
+from headrace.connectors.kafka.writing.records import Chunk
+from headrace.endpoints import DeliveryGuarantee, Publisher
+from headrace.errors import SinkError, SinkRefused
 from tests.services.kafka_sinks import Run, committed, rows, values
 
 pytestmark = pytest.mark.services
@@ -128,3 +130,38 @@ def test_a_broker_that_is_away_is_asked_again(broker: Any, topic: str, run: Run)
     broker.start()
     until_published(run, publisher, 1)
     check(broker, topic, 2)
+
+
+def without_authority(options: dict[str, str]) -> dict[str, str]:
+    """Options with which the broker's certificate is not trusted."""
+    return {name: value for name, value in options.items() if name != "ssl.ca.location"}
+
+
+def test_a_start_that_does_not_trust_the_broker_is_refused(
+    secure_kafka: Kafka, topic: str, tmp_path: Path
+) -> None:
+    options = without_authority(secure_kafka.secure_options())
+    run = Run(KafkaSink(secure_kafka.secure_address, topic, options=options), tmp_path)
+    with pytest.raises(SinkRefused, match="certificate verify failed"):
+        run.start()
+
+
+@pytest.mark.parametrize(
+    "guarantee", [DeliveryGuarantee.EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE]
+)
+def test_a_lane_with_a_wrong_password_is_refused(
+    secure_kafka: Kafka, guarantee: DeliveryGuarantee
+) -> None:
+    """Such as one that was changed since the start."""
+    settings = LaneSettings(
+        bootstrap=secure_kafka.secure_address,
+        options={**secure_kafka.secure_options(), "sasl.password": "wrong"},
+        guarantee=guarantee,
+        identity=Marker("incarnation", "out", 0, lanes=1, fence=1, epoch=-1),
+        control_topic="control",
+        control_partition=0,
+        transaction_timeout_ms=60_000,
+        patience_s=7.0,
+    )
+    with pytest.raises(SinkRefused, match=r"(?i)authentication"):
+        opened_lane(settings).publish(0, lambda: [Chunk("out", None, [b"v"], [b"k"], [0])])

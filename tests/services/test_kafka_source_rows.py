@@ -1,5 +1,6 @@
 """What records become: rows, metadata, dead letters; jobs over a topic; offsets of a group; secrets."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,7 @@ def test_a_secure_broker_is_read_with_secrets_by_reference(
     with pytest.raises(SetupError, match=r"(?i)authentication") as refused:
         watched.enumerator(tmp_path)
     assert secret not in str(refused.value)
+    began = time.monotonic()
+    with pytest.raises(SetupError, match=r"(?i)cannot be read: .*authentication"):
+        batches(watched, f"{topic}-0", 0, 2)
+    assert time.monotonic() - began < 15

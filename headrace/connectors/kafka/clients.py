@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -41,6 +42,8 @@ _DEFAULTS: dict[str, Any] = {
 #: A broker that is being restarted may break off a handshake, which looks like one that refuses us: so long it is not
 #: believed.
 REFUSED_S = 5.0
+#: Both connections of a client may be broken off by one broker that goes down.
+_REPEATED = 3
 
 #: Codes that no later attempt changes: somebody must act.
 _FINAL = """_AUTHENTICATION _SSL _UNSUPPORTED_FEATURE _INVALID_ARG SASL_AUTHENTICATION_FAILED
@@ -82,37 +85,50 @@ def opened(kind: str, config: Mapping[str, Any]) -> Any:
 class Complaints:
     """What a client says on its own while it cannot reach a broker; hung in as its `error_cb`.
 
-    The library tells a caller that it had no answer in time; why there is none, it tells here.
+    The library tells a caller that it had no answer in time; why there is none, it tells here, but only when the
+    caller lets it. What is heard at the end of a wait has no time of its own: it counts from when anything else was
+    heard last, or `forget` was called. So whoever begins to wait forgets first.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: Any = None
-        self._final: Any = None
+        self._times = 0
+        self._since_s = self._heard_s = time.monotonic()
 
     def __call__(self, error: Any) -> None:
         """Take note; called by the library."""
         with self._lock:
-            if self._last is None or error.name() != "_ALL_BROKERS_DOWN":
-                self._last = error
-            if is_final(error):
-                self._final = error
+            if _is_vague(error):
+                self._last = error if self._last is None else self._last
+                return
+            self._last, self._heard_s = error, time.monotonic()
+            self._times += 1
+            if not is_final(error):
+                self._times, self._since_s = 0, self._heard_s
 
     def forget(self) -> None:
-        """The brokers answer again."""
+        """The brokers answer again, or are asked anew."""
         with self._lock:
-            self._last = self._final = None
+            self._last, self._times = None, 0
+            self._since_s = self._heard_s = time.monotonic()
 
     @property
     def final(self) -> str | None:
-        """The complaint that somebody must act on, if there was one."""
+        """The newest complaint if somebody must act on it; how long it is so, the caller must see for itself."""
         with self._lock:
-            return None if self._final is None else sentence(self._final)
+            return sentence(self._last) if self._times else None
+
+    def refusal(self, within_s: float = REFUSED_S) -> str | None:
+        """The newest complaint if somebody must act on it: so long it was repeated, and nothing else was heard."""
+        with self._lock:
+            lasting = self._heard_s - self._since_s >= within_s
+            return sentence(self._last) if lasting and self._times >= _REPEATED else None
 
     def why(self, otherwise: object) -> str:
         """The reason behind an error."""
         with self._lock:
-            told = self._final or self._last
+            told = self._last
         return sentence(otherwise if told is None else told)
 
 
@@ -129,6 +145,17 @@ def sentence(error: object) -> str:
         return str(error) or type(error).__name__
     said = inner.str()
     return f"{said} ({inner.name().lstrip('_')})"
+
+
+def _is_vague(error: Any) -> bool:
+    """Whether this only repeats what was said before: that all brokers are away, or why a handshake failed.
+
+    The library now and then has a certificate that it does not trust as a failure of the connection; the words of
+    the TLS library give it away.
+    """
+    if error.name() == "_TRANSPORT":
+        return "SSL routines" in error.str()
+    return bool(error.name() == "_ALL_BROKERS_DOWN")
 
 
 def _inner(error: object) -> Any:

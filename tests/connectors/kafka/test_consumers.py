@@ -5,20 +5,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from headrace.connectors.kafka.clients import Complaints
 from headrace.connectors.kafka.reading import consumers, ranges
 from headrace.connectors.kafka.reading.consumers import Seat
 from headrace.connectors.kafka.reading.metadata import Needs
-from headrace.connectors.kafka.reading.ranges import Range, records_of
+from headrace.connectors.kafka.reading.ranges import OnLoss, Range, records_of
+from headrace.errors import InputError
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record at an offset, or the end of the partition there."""
+    """A record at an offset, the end of the partition there, or word that the consumer is not let at it."""
 
     at: int
     end: bool = False
+    lost: bool = False
 
     def __len__(self) -> int:
         return 1
@@ -27,6 +30,8 @@ class Record:
         return self.at
 
     def error(self) -> Any:
+        if self.lost:
+            return KafkaError(KafkaError._AUTO_OFFSET_RESET)
         return End() if self.end else None
 
     def value(self) -> bytes:
@@ -84,8 +89,43 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return made
 
 
-def read(start: int, end: int) -> list[int]:
-    wanted = Range(("t", 0), start, end, Needs(), patience_s=0.0)
+@dataclass
+class Halting(Log):
+    """One that halts once at `trip`, and whenever it comes to offsets that are `gone`, until it is sent anew."""
+
+    trip: int | None = None
+    gone: range = range(0)
+    halted: bool = False
+
+    def assign(self, partitions: Sequence[Any]) -> None:
+        super().assign(partitions)
+        self.halted = False
+
+    def consume(self, most: int, timeout: float) -> list[Record]:
+        ahead = [at for at in (self.trip, *self.gone) if at is not None and at >= self.position]
+        if self.halted or not ahead:
+            return [] if self.halted else super().consume(most, timeout)
+        found = [Record(at) for at in self.offsets if self.position <= at < ahead[0]][:most]
+        if found:
+            self.position = found[-1].at + 1
+        if len(found) == most:
+            return found
+        self.halted, self.trip = True, None
+        return [*found, Record(-1, lost=True)]
+
+    def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
+        return self.gone.stop, self.end
+
+
+def halting(monkeypatch: pytest.MonkeyPatch, offsets: Sequence[int], **how: Any) -> Halting:
+    made = Halting(offsets, offsets[-1] + 1, **how)
+    monkeypatch.setattr(consumers, "_SEATS", [])
+    monkeypatch.setattr(consumers, "opened", lambda *_: made)
+    return made
+
+
+def read(start: int, end: int, on_loss: OnLoss = "fail") -> list[int]:
+    wanted = Range(("t", 0), start, end, Needs(), on_loss, patience_s=0.0)
     return [at for records in records_of({}, wanted) for at in records.offsets]
 
 
@@ -150,3 +190,59 @@ def test_a_fork_begins_with_none(log: Log, monkeypatch: pytest.MonkeyPatch) -> N
     with consumers.seat({}, ("t", 0), 0) as held:
         assert held is not parents
     assert not log.closed
+
+
+def test_records_that_come_with_an_error_are_not_read_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = halting(monkeypatch, range(20), trip=10)
+    assert read(0, 5) == [*range(5)]
+    assert read(5, 15) == [*range(5, 15)]
+    assert read(15, 20) == [*range(15, 20)]
+    assert log.sent == [0, 10]
+
+
+def test_records_past_a_range_survive_an_error_that_comes_with_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = halting(monkeypatch, [0, 1, 2, 12, 13, 14, 15], trip=14)
+    assert read(0, 11) == [0, 1, 2]
+    assert read(11, 13) == [12]
+    assert read(13, 16) == [13, 14, 15]
+    assert log.sent == [0, 14]
+
+
+def test_only_offsets_that_were_not_read_are_called_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    halting(monkeypatch, [*range(5), 8, 9], gone=range(5, 8))
+    with pytest.raises(InputError, match="offsets 5 to 7 of t-0 were not read yet and are gone"):
+        read(0, 10)
+
+
+def test_what_is_gone_is_skipped_behind_records_that_came_with_the_word_of_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    halting(monkeypatch, [*range(5), 8, 9], gone=range(5, 8))
+    assert read(0, 9, "skip") == [*range(5), 8]
+    assert read(9, 10, "skip") == [9]
+    assert "the offsets 5 to 7 of t-0 are gone" in caplog.text
+
+
+def test_a_loss_behind_a_range_is_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Marks of a transaction at the end of the range let the consumer run into it."""
+    log = halting(monkeypatch, [0, 1, 4, 8, 9], gone=range(5, 8))
+    assert read(0, 4) == [0, 1]
+    assert log.sent == [0, 5]
+    assert read(4, 5) == [4]
+    with pytest.raises(InputError, match="offsets 5 to 7 of t-0 were not read yet and are gone"):
+        read(5, 10)
+
+
+def test_a_record_that_is_given_again_is_dropped(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    consume = log.consume
+
+    def again(most: int, timeout: float) -> list[Record]:
+        log.position = max(0, log.position - 2)
+        return consume(3, timeout)
+
+    monkeypatch.setattr(log, "consume", again)
+    assert read(0, 7) == [0, 1, 2, 4, 5, 6]

@@ -72,9 +72,13 @@ class Seat:
 
     def send(self, start: int) -> None:
         """Go elsewhere, whatever was fetched."""
-        assert self.partition is not None
         self.surplus, self.floor, self.position = [], start, start
-        self.consumer.assign([library().TopicPartition(*self.partition, start)])
+        self.resume()
+
+    def resume(self) -> None:
+        """Have a consumer that was stopped fetch on from where it stands; what it gave before is kept."""
+        assert self.partition is not None
+        self.consumer.assign([library().TopicPartition(*self.partition, self.position)])
 
     def rest(self) -> None:
         """Fetch nothing more; where it stood is forgotten."""

@@ -51,14 +51,14 @@ class Range:
 def records_of(config: Mapping[str, Any], wanted: Range) -> Iterator[Records]:
     """The records of `[start, end)` in order, a few ten thousand at a time."""
     with seat(config, wanted.partition, wanted.start) as held:
-        gathered, silence = Records(), _Silence()
+        gathered, silence = Records(), _listening(held)
         # What the range before left may hold all of this one, so it comes first, wherever the consumer stands.
-        _take_in(held, wanted, held.kept(), gathered)
+        _take_in(held, wanted, held.kept(), gathered, since=wanted.start)
         while held.position < wanted.end:
             _round(held, wanted, gathered, silence)
             if len(gathered) >= _BATCH or gathered.nbytes >= _BATCH_BYTES:
                 yield gathered
-                gathered, silence = Records(), _Silence()
+                gathered, silence = Records(), _listening(held)
         held.floor = wanted.end
         if len(gathered):
             yield gathered
@@ -72,8 +72,14 @@ class _Silence:
     ends: int | None = None
 
 
+def _listening(held: Seat) -> _Silence:
+    """What was complained of while nobody listened says nothing about how long it has been so."""
+    held.complaints.forget()
+    return _Silence()
+
+
 def _round(held: Seat, wanted: Range, gathered: Records, silence: _Silence) -> None:
-    """Take in what is there.
+    """Take in what is there, and only then heed what the library says: it may send the consumer to where it stands.
 
     The garbage collector rests meanwhile: the library's records are a lot of objects that are gone before it would
     look at them again, and looking at each chunk of them several times took as long as making them.
@@ -83,9 +89,10 @@ def _round(held: Seat, wanted: Range, gathered: Records, silence: _Silence) -> N
     try:
         found = held.records(min(_CHUNK, wanted.end - held.position), _WAIT_S)
         good, errors = _apart(found)
+        came = _take_in(held, wanted, good, gathered, since=held.position)
         if errors:
             silence.ends = _told(held, wanted, errors) or silence.ends
-        if _take_in(held, wanted, good, gathered):
+        if came:
             silence.since_s = time.monotonic()
             held.complaints.forget()
         elif held.position < wanted.end:
@@ -109,13 +116,15 @@ def _apart(found: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     ]
 
 
-def _take_in(held: Seat, wanted: Range, found: Sequence[Any], gathered: Records) -> bool:
-    """Those of the range; later ones are kept, earlier ones were never asked for."""
+def _take_in(
+    held: Seat, wanted: Range, found: Sequence[Any], gathered: Records, *, since: int
+) -> bool:
+    """Those of the range; later ones are kept, those before `since` were had before or never asked for."""
     if not found:
         return False
     held.position = max(held.position, found[-1].offset() + 1)
-    if found[0].offset() < wanted.start:
-        found = [message for message in found if message.offset() >= wanted.start]
+    if found[0].offset() < since:
+        found = [message for message in found if message.offset() >= since]
     if found and found[-1].offset() >= wanted.end:
         held.surplus = [message for message in found if message.offset() >= wanted.end]
         found = [message for message in found if message.offset() < wanted.end]
@@ -143,6 +152,10 @@ def _told(held: Seat, wanted: Range, errors: Sequence[Any]) -> int | None:
 
 def _step_over(held: Seat, wanted: Range, told: Any) -> None:
     """Records of the range are gone: an error, unless the user said that it is none."""
+    if held.position >= wanted.end:
+        # Not of this range: the next one is told again, and by then perhaps nothing is wrong.
+        held.resume()
+        return
     try:
         asked = library().TopicPartition(*wanted.partition)
         first, end = held.consumer.get_watermark_offsets(asked, timeout=30)
@@ -152,7 +165,7 @@ def _step_over(held: Seat, wanted: Range, told: Any) -> None:
         # It exists: a consumer is not let at it for other reasons too, such as a leader that changes. They pass.
         LOG.info("%s at %s: %s; asking again", wanted.name, held.position, sentence(told))
         held.complaints(told)
-        held.send(held.position)
+        held.resume()
         return
     if held.position > end:
         raise InputError(
@@ -170,10 +183,10 @@ def _step_over(held: Seat, wanted: Range, told: Any) -> None:
 
 
 def _check_patience(held: Seat, wanted: Range, silence: _Silence) -> None:
-    silent_s = time.monotonic() - silence.since_s
-    if held.complaints.final is not None and silent_s > min(REFUSED_S, wanted.patience_s):
-        raise SetupError(f"{wanted.name} cannot be read: {held.complaints.final}; see options=")
-    if silent_s < wanted.patience_s:
+    refusal = held.complaints.refusal(min(REFUSED_S, wanted.patience_s))
+    if refusal is not None:
+        raise SetupError(f"{wanted.name} cannot be read: {refusal}; see options=")
+    if time.monotonic() - silence.since_s < wanted.patience_s:
         return
     ends = silence.ends
     why = "the brokers gave no answer" if ends is None else f"the partition ends at {ends}"

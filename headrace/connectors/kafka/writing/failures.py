@@ -67,8 +67,9 @@ def sink_failure(error: object, what: str, complaints: Complaints | None = None)
         return SinkRefused(f"{what}: {sentence(error)}; see options= and the rights of this user")
     if complaints is None:
         return SinkError(f"{what}: {sentence(error)}")
-    if complaints.final is not None:
-        return SinkRefused(f"{what}: {complaints.final}; see options= and the rights of this user")
+    refusal = complaints.refusal()
+    if refusal is not None:
+        return SinkRefused(f"{what}: {refusal}; see options= and the rights of this user")
     told = complaints.why(error)
     return SinkError(
         f"{what}: {sentence(error)}" + ("" if told == sentence(error) else f": {told}")

@@ -51,6 +51,9 @@ class Sender:
 
     def send(self, chunks: Iterable[Chunk]) -> None:
         """Hand rows to the library; it delivers them behind our back, in this order."""
+        # What it complained of while nobody had rows for it says nothing about these.
+        self._serve(0)
+        self._complaints.forget()
         for chunk in chunks:
             if chunk.is_plain:
                 self._send_plain(chunk)

@@ -70,6 +70,7 @@ class Topics:
     def count(self, topic: str) -> int | None:
         """How many partitions the topic has at this moment; None: there is no such topic."""
         collection = library().TopicCollection([topic])
+        self._listen()
         try:
             asked = self._admin.describe_topics(collection, request_timeout=_ANSWER_S)
             return len(asked[topic].result(_ANSWER_S + 1).partitions)
@@ -113,6 +114,7 @@ class Topics:
         request = _admin_module().NewTopic(
             topic, wanted.partitions, replication, config=dict(wanted.settings)
         )
+        self._listen()
         try:
             asked = self._admin.create_topics([request], operation_timeout=_ANSWER_S)
             asked[topic].result(_ANSWER_S + 10)
@@ -152,6 +154,11 @@ class Topics:
                 )
             time.sleep(_SECOND_LOOK_S)
         return known
+
+    def _listen(self) -> None:
+        """What was complained of while nobody asked anything says nothing about this question."""
+        self._admin.poll(0)
+        self._complaints.forget()
 
     def _failure(self, error: Exception, what: str) -> SinkError:
         self._admin.poll(0)
