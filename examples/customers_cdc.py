@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -117,21 +117,30 @@ def messages() -> Iterator[tuple[str, int, bytes | None]]:
 
 
 def write(bootstrap: str) -> None:
-    """Both topics."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    topics = [NewTopic(name, 1) for name in (CUSTOMERS, ORDERS)]
-    for made in admin.create_topics(topics).values():
-        try:
-            made.result(30)
-        except KafkaException as error:
-            if error.args[0].code() != 36:  # it is there already
-                raise
+    """Both topics, without the messages that are there: a run may have been killed while it wrote."""
+    written = {topic: topic_end(bootstrap, topic) for topic in (CUSTOMERS, ORDERS)}
     # Idempotent, or a batch that is sent again may come behind its successors.
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for topic, second, content in messages():
+        if written[topic] > 0:
+            written[topic] -= 1
+            continue
         moment = FIRST + timedelta(seconds=second)
         producer.produce(topic, content, b"key", timestamp=int(moment.timestamp() * 1000))
     producer.flush(60)
+
+
+def topic_end(bootstrap: str, topic: str) -> int:
+    """How many messages a topic has, which is made if there is none."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    try:
+        admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+        reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody"})
+        return reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1]
+    return 0
 
 
 def main() -> None:

@@ -6,24 +6,26 @@ starts local servers, writes orders, runs the job and shows the table. Kill it a
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
 import uuid
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 import headrace as hr
 from headrace.connectors import databases, kafka
 
-TOPIC, TABLE = "orders", "revenue"
-FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+TOPIC, TABLE, PARTITIONS = "orders", "revenue", 2
+FIRST, EVERY = datetime(2026, 1, 1, tzinfo=UTC), timedelta(milliseconds=72)
 COUNTRIES = ("Austria", "Brazil", "Canada", "Denmark")
 
 
@@ -61,28 +63,42 @@ def build(bootstrap: str, dsn: str, checkpoint: Path) -> hr.Environment:
     return env
 
 
+def all_orders() -> Iterator[Order]:
+    """Orders without end, in the order of their time; always the same ones, so that a later run can go on with them."""
+    draw = random.Random(1)
+    for number in itertools.count():
+        country, amount = draw.choice(COUNTRIES), round(draw.uniform(1, 200), 2)
+        yield Order(str(uuid.UUID(int=number)), country, amount, FIRST + number * EVERY)
+
+
 def write_orders(bootstrap: str, count: int) -> None:
-    """An hour of orders, in about the order of their time."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for made in admin.create_topics([NewTopic(TOPIC, 2)]).values():
-        try:
-            made.result(30)
-        except KafkaException as error:
-            if error.args[0].code() != 36:  # it is there already
-                raise
+    """The first `count` orders, without those that are there: a run may have been killed while it wrote."""
+    written = topic_ends(bootstrap)
     # Idempotent, or a batch that is sent again may come behind its successors, and its orders be late.
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-    draw = random.Random(1)
-    for number in range(count):
-        order = {
-            "id": str(uuid.UUID(int=number)),
-            "country": draw.choice(COUNTRIES),
-            "amount": round(draw.uniform(1, 200), 2),
-            "at": (FIRST + timedelta(hours=1) * (number / count)).isoformat(),
-        }
-        producer.produce(TOPIC, json.dumps(order), str(order["country"]))
+    for order in itertools.islice(all_orders(), count):
+        partition = COUNTRIES.index(order.country) % PARTITIONS
+        if written[partition] > 0:
+            written[partition] -= 1
+            continue
+        content = json.dumps({**asdict(order), "at": order.at.isoformat()})
+        producer.produce(TOPIC, content, order.country, partition)
         producer.poll(0)
     producer.flush(60)
+
+
+def topic_ends(bootstrap: str) -> list[int]:
+    """How many messages each partition of the topic has, which is made if there is none."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    try:
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result(30)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+        reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody"})
+        asked = reader.get_watermark_offsets
+        return [asked(TopicPartition(TOPIC, n), timeout=30)[1] for n in range(PARTITIONS)]
+    return [0] * PARTITIONS
 
 
 def show(dsn: str) -> None:

@@ -1,10 +1,12 @@
 """`headrace dev` as users run it: a command that ends, servers that stay, and a command that ends exactly those."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import psycopg
@@ -13,9 +15,14 @@ from confluent_kafka.admin import AdminClient
 
 from headrace._services.process import Known, children
 from headrace._services.project import Project
+from tests.crash.killing import wait_until
+from tests.pages import ROOT
+from tests.services.test_examples import example
 
 pytestmark = pytest.mark.services
 
+#: In the environment of everything that a command starts.
+MARK = "HEADRACE_TEST_PROJECT"
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 
 
@@ -32,10 +39,11 @@ def project(tmp_path: Path) -> Iterator[Path]:
 
 def _headrace(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
     program = "from headrace._cli.main import main; main()"
+    found = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         [sys.executable, "-c", program, *words],
         cwd=project,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, **found, MARK: str(project)},
         capture_output=True,
         text=True,
         check=False,
@@ -98,6 +106,33 @@ def test_up_status_up_again_and_down(project: Path) -> None:
     assert rest.stderr == "ended: kafka\n"
     assert not kafka.alive
     assert json.loads((project / ".headrace" / "dev" / "servers.json").read_text()) == {}
+
+
+@pytest.mark.spark
+def test_an_example_runs_by_its_one_command_and_leaves_nothing_behind(project: Path) -> None:
+    script = ROOT / "examples" / "revenue_per_minute.py"
+    command = f"python {script} --orders 2000"
+    done = _headrace(project, "dev", "up", "kafka", "postgres", "--run", command)
+    assert done.returncode == 0, done.stderr
+    orders = list(islice(example("revenue_per_minute").all_orders(), 2000))
+    windows = {(order.at.replace(second=0, microsecond=0), order.country) for order in orders}
+    revenue = sum(order.amount for order in orders)
+    said = f"{len(windows)} minutes and countries, 2000 orders, revenue {revenue:,.2f}\n"
+    assert done.stdout.startswith(said)
+
+    assert any("kafka" in line for line in _started(project))
+    assert _headrace(project, "dev", "down").stderr == "ended: kafka, postgres\n"
+    assert wait_until(lambda: _started(project) == [], 20), _started(project)
+
+
+def _started(project: Path) -> list[str]:
+    """The command lines of what a command started here and still runs, or what that started."""
+    mark, found = f"{MARK}={project}".encode(), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found
 
 
 def test_down_leaves_a_process_alone_that_got_the_number_of_a_dead_server(project: Path) -> None:

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 from collections import defaultdict
+from datetime import timedelta
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,8 +34,9 @@ def test_revenue_per_minute_is_the_sum_of_the_orders(
     kafka: Any, postgres: Any, topic: str, table: str, tmp_path: Path
 ) -> None:
     revenue = example("revenue_per_minute")
-    revenue.TOPIC, revenue.TABLE = topic, table
-    revenue.write_orders(kafka.bootstrap, 500)
+    revenue.TOPIC, revenue.TABLE, revenue.EVERY = topic, table, timedelta(seconds=7)
+    for killed_at in (120, 500, 500):  # the last run finds everything written
+        revenue.write_orders(kafka.bootstrap, killed_at)
     run_local(revenue.build(kafka.bootstrap, postgres.dsn, tmp_path))
 
     expected: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -59,6 +62,10 @@ def test_orders_meet_customers_as_they_were_at_that_time(
 ) -> None:
     customers = example("customers_cdc")
     customers.CUSTOMERS, customers.ORDERS = f"{topic}-c", f"{topic}-o"
+    everything = customers.messages
+    customers.messages = lambda: islice(everything(), 4)  # killed there
+    customers.write(kafka.bootstrap)
+    customers.messages = everything
     customers.write(kafka.bootstrap)
     result = MemorySink()
     run_local(customers.build(kafka.bootstrap, tmp_path, result))
