@@ -19,8 +19,6 @@ from headrace._graph.nodes import (
     Select,
     WindowAggregate,
 )
-from headrace._runtime.windows.folding import columns_read
-from headrace._runtime.windows.panes.layout import Layout
 from headrace.errors import EngineError
 from headrace.expressions import Call, Column, Constant, Expression
 from headrace.watermarks import WatermarkStrategy
@@ -59,9 +57,16 @@ def _used(node: Node, takers: _Takers) -> _Names:
     if isinstance(node, Select):
         return _all_of(_columns(expression) for _, expression in node.columns)
     if isinstance(node, WindowAggregate):
-        read = frozenset(columns_read(node, Layout.of(node).folds))
-        return _all_of([read, _whole(node, [LATE, ERRORS], takers)])
+        return _all_of([_aggregated(node), _whole(node, [LATE, ERRORS], takers)])
     return None
+
+
+def _aggregated(node: WindowAggregate) -> _Names:
+    # Not before it is asked for: they load a lot, and building a job should not.
+    from headrace._runtime.windows.folding import columns_read
+    from headrace._runtime.windows.panes.layout import Layout
+
+    return frozenset(columns_read(node, Layout.of(node).folds))
 
 
 def _whole(node: Node, outputs: Sequence[str], takers: _Takers) -> _Names:

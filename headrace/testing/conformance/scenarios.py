@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -149,13 +150,15 @@ def _stumbling(bench: Bench, how: str | int) -> list[str]:
 
 def _hanging(bench: Bench, line: int) -> list[str]:
     """The next start does not know that the last one still lives; in the end both have published."""
-    cluster = bench.cluster()
+    cluster, began = bench.cluster(), time.monotonic()
     zombie = cluster.live(How(line=line, signal=signal.SIGSTOP)).stopped
     if zombie is None:
         return []
-    # It may hold a lock that the next one waits for; then that one is given up. If not, the next one publishes and is
-    # killed before it tidies up: what was staged is still there for the one that wakes up.
-    replace(cluster, patience_s=min(1.0, bench.patience_s)).live(How("K11"))
+    # It may hold a lock that the next one waits for; then that one is given up, when it has had several times what the
+    # first one took to come here. If not, the next one publishes and is killed before it tidies up: what was staged is
+    # still there for the one that wakes up.
+    enough_s = max(1.0, 3 * (time.monotonic() - began))
+    replace(cluster, patience_s=min(enough_s, bench.patience_s)).live(How("K11"))
     cluster.bury(zombie)
     cluster.finish()
     return bench.verdict(cluster)
