@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from headrace.connectors import databases, kafka
 ROWS = 30_000
 ROWS_PER_EPOCH = 500
 KEYS = 50
+#: A consumer asks for one batch of records, and for the next when that one is read.
+NOTHING_AHEAD = {"queued.max.messages.kbytes": "1", "fetch.message.max.bytes": "1"}
 
 
 @dataclass
@@ -67,6 +70,8 @@ def build(root: Path, environment: dict[str, str]) -> hr.Environment:
         schema=Event,
         stop=None if environment.get("LOG_ENDLESS") else "latest",
         group=environment["LOG_IN"] + "-group",
+        read_timeout=timedelta(seconds=float(environment.get("LOG_READ_TIMEOUT", "120"))),
+        options=NOTHING_AHEAD if environment.get("LOG_NOTHING_AHEAD") else {},
     )
     seen = env.from_source(source, uid="events").key_by("key").process(Count(), uid="count")
     sink = kafka.KafkaSink(bootstrap, topic=environment["LOG_OUT"], key=("key",))

@@ -1,4 +1,4 @@
-"""Secrets that are written out in a job are in nothing that it leaves behind or says."""
+"""Secrets, written out in a job or by reference, are in nothing that it leaves behind or says."""
 
 import json
 import logging
@@ -9,8 +9,9 @@ import pytest
 from confluent_kafka import Producer
 
 import headrace as hr
-from headrace.connectors import databases, kafka
+from headrace.connectors import databases, kafka, memory
 from headrace.errors import HeadraceError
+from tests.services.kafka_sinks import committed, values
 from tests.services.kafka_topics import Topics
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -42,10 +43,10 @@ def job(root: Path, bootstrap: str, topic: str, dsn: str, table: str) -> hr.Envi
     return env
 
 
-def leaks(root: Path) -> list[str]:
+def leaks(root: Path, secret: str = SECRET) -> list[str]:
     files = [path for path in root.rglob("*") if path.is_file()]
     assert any(path.parent.name == "manifests" for path in files), "the job left its checkpoint"
-    return [path.name for path in files if SECRET.encode() in path.read_bytes()]
+    return [path.name for path in files if secret.encode() in path.read_bytes()]
 
 
 def test_secrets_are_in_no_file_and_no_line_of_a_job(
@@ -68,3 +69,32 @@ def test_secrets_are_in_no_file_and_no_line_of_a_job(
     told = f"{summary} {refused.value!r} {refused.value.__cause__!r} {said.out} {said.err} {caplog.text}"
     assert SECRET not in told
     assert not leaks(tmp_path)
+
+
+def test_a_secure_broker_is_written_to_once_with_its_password_by_reference(
+    secure_kafka, topic, tmp_path: Path, monkeypatch
+) -> None:
+    options = secure_kafka.secure_options("SCRAM-SHA-256")
+    secret = options["sasl.password"]
+    monkeypatch.setenv("KAFKA_PASSWORD", secret)
+    options["sasl.password"] = "env:KAFKA_PASSWORD"
+
+    def written(numbers: range, *, bounded: bool) -> hr.Environment:
+        env = hr.Environment("secure", checkpoint=tmp_path, restart=hr.Restart.never(), shards=1)
+        rows = [{"n": number} for number in numbers]
+        sink = kafka.KafkaSink(
+            secure_kafka.secure_address, topic, create=kafka.NewTopic(2), options=options
+        )
+        env.from_source(memory.MemorySource(rows, bounded=bounded), uid="in").sink_to(
+            sink, uid="out"
+        )
+        return env
+
+    first = written(range(100), bounded=False).start()
+    assert first.await_epoch(0, timeout=60)
+    first.stop(timeout=60)
+    written(range(200), bounded=True).execute()
+    # As anybody reads them, and at the other listener.
+    found = values(committed(secure_kafka.address, topic))
+    assert sorted(row["n"] for row in found) == [*range(200)]
+    assert not leaks(tmp_path, secret)

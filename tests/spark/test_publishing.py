@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext, TaskContext
 
 import headrace as hr
 from headrace._commit.spool import SpoolStager, read_spool
+from headrace._spark.spreading import POOL
 from headrace.connectors import generator
 from headrace.connectors.memory import MemorySource
 from headrace.endpoints import Publisher, Receipt, Sink, SinkContext, Stager
@@ -38,17 +40,20 @@ class SpreadingPublisher(Publisher):
     def publish(self, epoch: int, receipts: Sequence[Receipt]) -> None:
         assert self.context.spread is not None
         parts = [(str(self.folder), str(self.context.spool), receipt) for receipt in receipts]
-        pids = self.context.spread(write_part, parts) if parts else []
-        assert os.getpid() not in pids
-        assert len(pids) == len(receipts)
+        ran = self.context.spread(write_part, parts) if parts else []
+        assert len(ran) == len(receipts)
+        assert all(pid != os.getpid() and pool == POOL for pid, pool in ran)
 
 
-def write_part(part: tuple[str, str, Receipt]) -> int:
+def write_part(part: tuple[str, str, Receipt]) -> tuple[int, str | None]:
+    """The process that did it, and the scheduler pool that its task is in."""
+    task = TaskContext.get()
+    assert task is not None
     folder, spool, receipt = part
     numbers = read_spool(Path(spool), receipt).column("n").to_pylist()
     with (Path(folder) / str(os.getpid())).open("a") as file:
         file.write("".join(f"{n}\n" for n in numbers))
-    return os.getpid()
+    return os.getpid(), task.getLocalProperty("spark.scheduler.pool")
 
 
 class Away(Spreading):
@@ -70,13 +75,23 @@ class AwayPublisher(Publisher):
 
 
 def test_workers_publish_large_parts(tmp_path: Path) -> None:
-    env = hr.Environment("spread", checkpoint=tmp_path / "state", shards=2)
+    env = hr.Environment(
+        "spread", checkpoint=tmp_path / "state", shards=2, restart=hr.Restart.never()
+    )
     rows = env.from_source(MemorySource([{"n": n} for n in range(1_000)]), uid="rows")
     (tmp_path / "out").mkdir()
     rows.sink_to(Spreading(tmp_path / "out"), uid="out")
     env.execute()
     written = [int(n) for p in (tmp_path / "out").iterdir() for n in p.read_text().split()]
     assert sorted(written) == list(range(1_000))
+    assert pool_weight(POOL) < pool_weight("default")
+
+
+def pool_weight(name: str) -> int:
+    """As the running scheduler has it."""
+    context = SparkContext._active_spark_context
+    assert context is not None
+    return int(context._jsc.sc().getPoolForName(name).get().weight())
 
 
 def endless(tmp_path: Path, error: type[SinkError]) -> hr.Environment:
