@@ -178,6 +178,7 @@ class Attempt:
             finally:
                 with contextlib.suppress(Exception):
                     query.stop()
+                self._tell(notices)
         except Exception as error:
             # What Spark says is what our code raised inside it, wrapped more than once.
             cause = recorder.error or committer.error
@@ -191,8 +192,7 @@ class Attempt:
         """Until the final epoch is shown, a stop is complete, or something fails."""
         asked, told, stopped = "run", None, 0.0
         while True:
-            for notice in notices.new():
-                self._signals.say(notice)
+            self._tell(notices)
             if self._signals.abort.is_set():
                 raise EngineError("The job was aborted")
             if committer.error is not None:
@@ -218,6 +218,10 @@ class Attempt:
                     " the next start publishes them"
                 )
                 return
+
+    def _tell(self, notices: Notices) -> None:
+        for notice in notices.new():
+            self._signals.say(notice)
 
     def _ask(self, job: Job, asked: str) -> str:
         if asked == "run" and self._signals.drain.is_set():

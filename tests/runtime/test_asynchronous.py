@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -290,6 +291,22 @@ class TestFailure:
             outputs(step(watched, capacity=3), rows("", "", ""))
         outputs(step(Watched(fails=0, ends=lambda: 1)), rows(""))
         assert watched.running == 0
+
+    def test_generators_can_be_used_behind_an_interrupt(self) -> None:
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        async def generated() -> AsyncIterator[int]:
+            yield 7
+
+        async def first(row: Any) -> int:
+            return sum([number async for number in generated()])
+
+        with pytest.raises(KeyboardInterrupt):
+            outputs(step(Watched(fails=0, ends=interrupt)), rows(""))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            outputs(step(first), rows(""))
 
     def test_a_cancelled_error_of_the_function_itself_is_its_error(self) -> None:
         async def cancelled(row: Any) -> int:

@@ -1,5 +1,6 @@
 """A source in a job on Spark: what a group and the user are told, idle partitions, epochs run again over another topic."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.connectors.kafka.reading.consumers import _RESTS_AFTER_S
 from headrace.connectors.memory import MemorySink
 from headrace.errors import HeadraceError, InputError
 from tests.services.kafka_topics import SCHEMA, Topics, source, until
@@ -43,6 +45,8 @@ def test_a_gap_that_is_skipped_is_told_where_the_job_was_started(
     topics.make(topic)
     lenient = source(kafka, topic, group=topic, on_data_loss="skip")
     for end in (5, 20):
+        # A consumer that the last start left would fetch what is to be cut off, until it comes to rest.
+        time.sleep(2.5 * _RESTS_AFTER_S)
         topics.send(topic, range(end))
         topics.cut(topic, 0, end - 1)
         handle = job(tmp_path, lenient)[0].start()

@@ -50,7 +50,7 @@ class _Home:
                 self._running = False
 
     def end(self) -> None:
-        self.run(_cancel_others())
+        self.run(_cancel_all())
         self._runner.get_loop().close()
 
     def _run_in_some_thread(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -137,4 +137,9 @@ async def _cancel_others() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _cancel_all() -> None:
+    """For the end of a loop only: one whose generators were shut down takes no new ones."""
+    await _cancel_others()
     await asyncio.get_running_loop().shutdown_asyncgens()
