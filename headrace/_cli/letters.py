@@ -186,6 +186,8 @@ def _in_topic(address: TopicAddress, options: Mapping[str, str]) -> Iterator[Let
     consumer = opened("Consumer", config | {"isolation.level": "read_committed"})
     try:
         held = [found for found in _records(consumer, address) if found.value() is not None]
+        # Partitions come in any order, and a letter must keep its number from one command to the next.
+        held.sort(key=lambda found: (found.partition(), found.offset()))
         yield from _only_letters(held)
     except library().KafkaException as error:
         raise SinkError(f"{address.bootstrap} cannot be read: {sentence(error)}") from error
