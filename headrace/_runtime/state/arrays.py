@@ -1,5 +1,8 @@
 """Where the arrays of a replica live, and blocks: several growable arrays in one allocation.
 
+A buffer may be larger than what it holds: room that nobody has secured is only an address. So an array that is appended to
+grows in its place, and moves, with all others of its block, only when the room is used up.
+
 An `Arrays` hands out zeroed byte buffers by name and keeps one header that says which buffers make up a
 consistent replica. Without a header there is no replica: `mark_dirty` takes it away before the first
 change of an epoch, `save_header` puts it back after the last.
@@ -7,27 +10,37 @@ change of an epoch, `save_header` puts it back after the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace.endpoints import Json
+from headrace.errors import EngineError
 
 __all__ = ["Arrays", "Block", "Bytes", "MemoryArrays"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 _COUNTERS = 8
+#: Of the header, for each array: its capacity, how much of that is secured, its length.
+_WORDS = 3
 _ALIGN = 64
+_LEAST_MORE = 256
 
 
 class Arrays(Protocol):
     """Named zeroed buffers, and the header of the replica that is made of them."""
 
-    def allocate(self, size: int) -> tuple[str, Bytes]:
-        """A new buffer of zeros and its name."""
+    #: How many times what it needs an array may ask for as room.
+    room: int
+
+    def allocate(self, size: int, secured: Sequence[tuple[int, int]]) -> tuple[str, Bytes]:
+        """A new buffer of zeros and its name; only the secured ranges of it may be written to."""
+
+    def secure(self, name: str, start: int, stop: int) -> bool:
+        """One more range of a buffer may be written to; False if there is no memory for it."""
 
     def open(self, name: str) -> Bytes:
         """The buffer of this name, shared with everyone who opened it."""
@@ -54,17 +67,25 @@ class Arrays(Protocol):
 class MemoryArrays:
     """Buffers in this process: for tests, for `_local`, and for a task that could not get the lock."""
 
+    room = 2
+
     def __init__(self) -> None:
         self._buffers: dict[str, Bytes] = {}
         self._header: dict[str, Json] | None = None
         self._serial = 0
 
-    def allocate(self, size: int) -> tuple[str, Bytes]:
+    def allocate(self, size: int, secured: Sequence[tuple[int, int]]) -> tuple[str, Bytes]:
         """A new buffer of zeros and its name."""
+        del secured
         self._serial += 1
         name = str(self._serial)
         self._buffers[name] = np.zeros(size, dtype=np.uint8)
         return name, self._buffers[name]
+
+    def secure(self, name: str, start: int, stop: int) -> bool:
+        """All of a buffer may be written to."""
+        del name, start, stop
+        return True
 
     def open(self, name: str) -> Bytes:
         """The buffer of this name."""
@@ -119,7 +140,7 @@ class Block:
         cls, arrays: Arrays, dtypes: Mapping[str, np.dtype[Any]], capacities: Mapping[str, int]
     ) -> Block:
         """A block of zeros."""
-        name, buffer = _new(arrays, dtypes, capacities)
+        name, buffer = _new(arrays, dtypes, capacities, capacities)
         return cls(arrays, dtypes, name=name, buffer=buffer)
 
     def __getitem__(self, field: str) -> npt.NDArray[Any]:
@@ -139,27 +160,52 @@ class Block:
         """Shorten or lengthen an array within its capacity."""
         self._lengths[field][0] = length
 
-    def append(self, field: str, values: npt.NDArray[Any]) -> None:
-        """Add elements behind the last, growing as needed."""
-        length = self.length(field)
-        end = length + len(values)
-        if end > len(self._views[field]):
-            self.grow({field: max(end, 2 * len(self._views[field]))})
-        self._views[field][length:end] = values
-        self.set_length(field, end)
+    def secure(self, ends: Mapping[str, int]) -> None:
+        """Arrays can be written up to these places, at the same or at a new address."""
+        lacking = {field: end for field, end in ends.items() if end > self._secured[field][0]}
+        if not all(self._secure(field, end) for field, end in lacking.items()):
+            # All arrays move with one that is full, so those that soon would be grow with it: they do not take turns.
+            filling = {field: end for field, end in ends.items() if 2 * end > len(self[field])}
+            self._move({**filling, **lacking}, self._arrays.room)
 
     def grow(self, capacities: Mapping[str, int], *, blank: frozenset[str] = frozenset()) -> None:
         """Move to a larger buffer; arrays in `blank` start as zeros there."""
-        sizes = {field: len(view) for field, view in self._views.items()} | dict(capacities)
+        self._move(capacities, 1, blank)
+
+    def _secure(self, field: str, end: int) -> bool:
+        """Take more of an array's room."""
+        if end > len(self[field]):
+            return False
+        stop = min(_ample(end), len(self[field]))
+        size, start = self._dtypes[field].itemsize, self._starts[field]
+        secured = int(self._secured[field][0])
+        if not self._arrays.secure(self.name, start + secured * size, start + stop * size):
+            return False
+        self._secured[field][0] = stop
+        return True
+
+    def _move(
+        self, needed: Mapping[str, int], room: int, blank: frozenset[str] = frozenset()
+    ) -> None:
         old_name, old_views, old_counters = self.name, self._views, self.counters
         lengths = {field: self.length(field) for field in old_views}
-        self.name, buffer = _new(self._arrays, self._dtypes, sizes)
+        kept = {field: int(secured[0]) for field, secured in self._secured.items()}
+        secured = kept | {f: n if room == 1 else _ample(n) for f, n in needed.items()}
+        capacities = {field: len(view) for field, view in old_views.items()}
+        roomy = capacities | {field: room * secured[field] for field in needed}
+        try:
+            self.name, buffer = _new(self._arrays, self._dtypes, roomy, secured)
+        except EngineError:
+            if room == 1:
+                raise
+            # Addresses may be limited, too.
+            self.name, buffer = _new(self._arrays, self._dtypes, secured, secured)
         self._bind(buffer)
         self.counters[:] = old_counters
         for field, view in old_views.items():
             self.set_length(field, lengths[field])
             if field not in blank:
-                self._views[field][: len(view)] = view
+                self._views[field][: kept[field]] = view[: kept[field]]
         self._arrays.release(old_name)
 
     def release(self) -> None:
@@ -170,33 +216,55 @@ class Block:
         words = buffer[: _header_size(self._dtypes)].view(np.int64)
         self.counters: npt.NDArray[np.int64] = words[:_COUNTERS]
         self._lengths: dict[str, npt.NDArray[np.int64]] = {}
+        self._secured: dict[str, npt.NDArray[np.int64]] = {}
         self._views: dict[str, npt.NDArray[Any]] = {}
-        start = _header_size(self._dtypes)
-        for place, (field, dtype) in enumerate(self._dtypes.items()):
-            capacity = int(words[_COUNTERS + 2 * place])
-            self._lengths[field] = words[_COUNTERS + 2 * place + 1 :][:1]
-            self._views[field] = buffer[start : start + capacity * dtype.itemsize].view(dtype)
-            start += _aligned(capacity * dtype.itemsize)
+        self._starts: dict[str, int] = {}
+        capacities = {}
+        for place, field in enumerate(self._dtypes):
+            own = words[_COUNTERS + _WORDS * place :][:_WORDS]
+            capacities[field] = int(own[0])
+            self._secured[field], self._lengths[field] = own[1:2], own[2:3]
+        for field, start, stop in _layout(self._dtypes, capacities):
+            self._starts[field] = start
+            self._views[field] = buffer[start:stop].view(self._dtypes[field])
+
+
+def _ample(elements: int) -> int:
+    """A little more than needed: to secure it takes a call."""
+    return elements + elements // 4 + _LEAST_MORE
 
 
 def _new(
-    arrays: Arrays, dtypes: Mapping[str, np.dtype[Any]], capacities: Mapping[str, int]
+    arrays: Arrays,
+    dtypes: Mapping[str, np.dtype[Any]],
+    capacities: Mapping[str, int],
+    secured: Mapping[str, int],
 ) -> tuple[str, Bytes]:
     """A buffer for these arrays that knows their capacities."""
-    name, buffer = arrays.allocate(_size(dtypes, capacities))
-    words = buffer[: _header_size(dtypes)].view(np.int64)
+    header = _header_size(dtypes)
+    layout = list(_layout(dtypes, capacities))
+    ranges = [(start, start + secured[f] * dtypes[f].itemsize) for f, start, _ in layout]
+    size = max((_aligned(stop) for _, _, stop in layout), default=header)
+    name, buffer = arrays.allocate(size, [(0, header), *ranges])
+    words = buffer[:header].view(np.int64)
     for place, field in enumerate(dtypes):
-        words[_COUNTERS + 2 * place] = capacities[field]
+        words[_COUNTERS + _WORDS * place :][:2] = capacities[field], secured[field]
     return name, buffer
 
 
+def _layout(
+    dtypes: Mapping[str, np.dtype[Any]], capacities: Mapping[str, int]
+) -> Iterator[tuple[str, int, int]]:
+    """Every array, where it starts, and where it stops."""
+    start = _header_size(dtypes)
+    for field, dtype in dtypes.items():
+        stop = start + capacities[field] * dtype.itemsize
+        yield field, start, stop
+        start = _aligned(stop)
+
+
 def _header_size(dtypes: Mapping[str, np.dtype[Any]]) -> int:
-    return _aligned(8 * (_COUNTERS + 2 * len(dtypes)))
-
-
-def _size(dtypes: Mapping[str, np.dtype[Any]], capacities: Mapping[str, int]) -> int:
-    content = (_aligned(capacities[field] * dtype.itemsize) for field, dtype in dtypes.items())
-    return _header_size(dtypes) + sum(content)
+    return _aligned(8 * (_COUNTERS + _WORDS * len(dtypes)))
 
 
 def _aligned(size: int) -> int:

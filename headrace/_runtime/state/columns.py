@@ -145,9 +145,9 @@ class VarColumn:
         numbers -= 1
         return self.arena.take(plain(numbers, nulls))
 
-    def gather_items(self, block: Block, slots: Slots) -> pa.Array:
-        """The items of the lists in these slots, none of them null, one list behind the other."""
-        return self.arena.items(block[self.field][slots] - 1)
+    def gather_items(self, block: Block, slots: Slots, places: Slots | None = None) -> pa.Array:
+        """The items of the lists in these slots, none of them null, one list behind the other; or some of them."""
+        return self.arena.items(block[self.field][slots] - 1, places)
 
     def is_wasteful(self, size: int) -> bool:
         """Whether most of the arena is values that no slot has any more."""

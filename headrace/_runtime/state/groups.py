@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headrace._runtime.ordering import stable_order
 from headrace._runtime.state.arrays import Arrays, Block
 from headrace._runtime.state.index import ABSENT, Hashes, Same, Slots, claim, look_up, rebuild
 
@@ -70,11 +71,20 @@ class Groups:
         `same(rows, slots)` tells whether the groups of rows are those of slots. Groups with more members than
         `at_most` are counted, but their slots are left out.
         """
+        starts, counts = self.runs(hashes, same)
+        read = counts if at_most is None else np.where(counts <= at_most, counts, 0)
+        return self.slots_at(_ranges(starts, read)), counts
+
+    def runs(self, hashes: Hashes, same: Same) -> tuple[Slots, Slots]:
+        """Where the run of each row's group starts, and how many members it has; rows may share groups."""
         groups = self.find(hashes, same)
         counts = np.where(groups >= 0, self.block["count"][groups], 0).astype(np.int64)
-        read = counts if at_most is None else np.where(counts <= at_most, counts, 0)
-        places = _ranges(self.block["start"][groups], read)
-        return self.block["pool"][places].astype(np.int64), counts
+        return self.block["start"][groups], counts
+
+    def slots_at(self, places: Slots) -> Slots:
+        """The members at these places of runs."""
+        slots: Slots = self.block["pool"][places].astype(np.int64)
+        return slots
 
     def find(self, hashes: Hashes, same: Same) -> Slots:
         """The number of each group, `ABSENT` where there is none; it holds until the table is renumbered."""
@@ -90,7 +100,7 @@ class Groups:
         if not slots.size:
             return
         groups = self._claim(hashes, same, slots)
-        order = np.argsort(groups, kind="stable")
+        order = stable_order(groups)
         slots, groups = slots[order], groups[order]
         distinct, added = _distinct(groups)
         self._make_room(distinct, added)
@@ -145,8 +155,8 @@ class Groups:
         groups = self.find(hashes, same)
         rest = np.flatnonzero(groups == ABSENT)
         while rest.size:
-            # One row of every hash: these are different groups, and none of them is known.
-            first = rest[np.unique(hashes[rest], return_index=True)[1]]
+            # These are different groups, and none of them is known.
+            first = rest[_of_different(hashes[rest])]
             self._begin(hashes[first], slots[first])
             groups[rest] = self.find(hashes[rest], lambda rows, at, own=rest: same(own[rows], at))  # type: ignore[misc]
             rest = rest[groups[rest] == ABSENT]
@@ -214,6 +224,16 @@ class Groups:
             return
         self.block.grow(sizes | {"cells": 2 * sizes["hash"]}, blank=frozenset({"cells"}))
         rebuild(self.block["cells"], self.block["hash"][: self._used])
+
+
+def _of_different(hashes: Hashes) -> npt.NDArray[np.bool_]:
+    """Some rows of different hashes, most of those that there are: of the rows that fall in one place the last."""
+    places = (hashes & np.uint64(_roomy(2 * len(hashes)) - 1)).view(np.int64)
+    rows = np.arange(len(hashes), dtype=np.int32)
+    last = np.empty(_roomy(2 * len(hashes)), np.int32)
+    last[places] = rows
+    found: npt.NDArray[np.bool_] = last[places] == rows
+    return found
 
 
 def _distinct(groups: npt.NDArray[Any]) -> tuple[Slots, Slots]:

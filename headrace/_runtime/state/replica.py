@@ -5,7 +5,7 @@ while the buffers are whole: it is unlinked before the first change of an epoch 
 stamp, after the last. It names the boot, the job's incarnation, the operator, the shard and the format, and
 any other value means that there is no replica. These files are a cache: to lose them costs time only.
 
-Buffers get their disk blocks when they are made, because a full memory disk would otherwise kill the
+What is written to has its disk blocks before, because a full memory disk would otherwise kill the
 process (SIGBUS) when it writes. Locks are `flock`: they end with the process that holds them.
 """
 
@@ -19,7 +19,7 @@ import os
 import shutil
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
@@ -32,7 +32,7 @@ from headrace.errors import EngineError
 
 __all__ = ["MappedArrays", "hold", "open_replica", "release", "sweep"]
 
-_FORMAT = 1
+_FORMAT = 2
 _POLL_SECONDS = 0.005
 _HOLD = "held"
 _held: dict[Path, int] = {}
@@ -40,10 +40,13 @@ _held: dict[Path, int] = {}
 # random and never reused, so a path always stands for the same file; small files are not worth keeping.
 _mapped: dict[Path, Bytes] = {}
 _WORTH_KEEPING = 256 * 2**10
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class MappedArrays:
     """Buffers in files of one shard's directory. Whoever makes one holds the shard's lock until `close`."""
+
+    room = 16
 
     def __init__(
         self, directory: Path, identity: Mapping[str, Json], *, fallback: Path | None = None
@@ -70,31 +73,47 @@ class MappedArrays:
     def close(self) -> None:
         """Let others have the shard."""
         if self._lock >= 0:
+            # A child that user code forked has the descriptor too, and would keep the lock with it.
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
             self._lock = -1
 
-    def allocate(self, size: int) -> tuple[str, Bytes]:
-        """A new buffer of zeros and its name."""
+    def allocate(self, size: int, secured: Sequence[tuple[int, int]]) -> tuple[str, Bytes]:
+        """A new buffer of zeros and its name; disk blocks are there for the secured ranges only."""
         self._serial += 1
         for place, directory in self._places.items():
             name = f"{place}-{self._prefix}-{self._serial}"
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            buffer = _create(directory / name, size)
+            buffer = _create(directory / name, size, secured)
             if buffer is not None:
-                return name, _remember(directory / name, buffer)
+                _remember(directory / name, buffer, sum(stop - start for start, stop in secured))
+                return name, buffer
         places = " nor in ".join(str(directory) for directory in self._places.values())
         raise EngineError(
-            f"there is no room for {size:,} bytes of state in {places}: "
+            f"there is no room for {sum(b - a for a, b in secured):,} bytes of state in {places}: "
             "free some disk or memory there, or give the job fewer keys per host"
         )
+
+    def secure(self, name: str, start: int, stop: int) -> bool:
+        """Give one more range of a buffer its disk blocks, if there is room for them."""
+        descriptor = self._opened(name)
+        try:
+            return _has_room(descriptor, [(start, stop)])
+        finally:
+            os.close(descriptor)
 
     def open(self, name: str) -> Bytes:
         """The buffer of this name, shared with every process that maps it."""
         path = self._path(name)
         buffer = _mapped.get(path)
         if buffer is None:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            buffer = _remember(path, _map(descriptor, os.fstat(descriptor).st_size))
+            descriptor = self._opened(name)
+            try:
+                status = os.fstat(descriptor)
+                buffer = _map(descriptor, status.st_size)
+            finally:
+                os.close(descriptor)
+            _remember(path, buffer, status.st_blocks * 512)
         return buffer
 
     def release(self, name: str) -> None:
@@ -127,7 +146,14 @@ class MappedArrays:
         """Changes are over: put a header in place, whole or not at all."""
         body = json.dumps({"identity": self._identity, "header": header}).encode()
         new = self._header.with_suffix(".new")
-        new.write_bytes(b"%08x%s" % (zlib.crc32(body), body))
+        try:
+            new.write_bytes(b"%08x%s" % (zlib.crc32(body), body))
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            if error.errno not in _FULL:
+                raise
+            # Without a header the next epoch makes the replica anew: slow, and right.
+            return
         new.replace(self._header)
         self._is_clean = True
 
@@ -141,6 +167,17 @@ class MappedArrays:
     def _path(self, name: str) -> Path:
         return self._places[name[0]] / name
 
+    def _opened(self, name: str) -> int:
+        path = self._path(name)
+        try:
+            return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self.mark_dirty()
+            raise EngineError(
+                f"{path}, a part of this job's state in memory, was deleted by somebody; it is made anew from the"
+                " checkpoint when the task is run again"
+            ) from None
+
 
 def open_replica(
     root: Path,
@@ -153,6 +190,8 @@ def open_replica(
 ) -> Arrays:
     """The replica of a shard on this host, locked; a private empty one if the lock stays taken."""
     hold(root, incarnation)
+    if fallback is not None:
+        hold(fallback, incarnation)
     name = f"{quote(operator, safe='')}-{shard}"
     identity: dict[str, Json] = {"incarnation": incarnation, "operator": operator, "shard": shard}
     second = None if fallback is None else fallback / incarnation / name
@@ -248,33 +287,45 @@ def _lock_within(descriptor: int, wait: timedelta) -> bool:
             return True
 
 
-def _create(path: Path, size: int) -> Bytes | None:
-    """A file of zeros that has its disk blocks; None if there is no room."""
+def _create(path: Path, size: int, secured: Sequence[tuple[int, int]]) -> Bytes | None:
+    """A file of zeros that has disk blocks in these ranges; None if there is no room for it, on disk or in addresses."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    made = None
     try:
-        os.posix_fallocate(descriptor, 0, size)
+        os.ftruncate(descriptor, size)
+        if _has_room(descriptor, secured):
+            made = _map(descriptor, size)
     except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+    finally:
         os.close(descriptor)
-        path.unlink()
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return None
+        if made is None:
+            path.unlink()
+    return made
+
+
+def _has_room(descriptor: int, ranges: Sequence[tuple[int, int]]) -> bool:
+    """Whether these ranges of a file have got their disk blocks."""
+    try:
+        for start, stop in ranges:
+            if stop > start:
+                os.posix_fallocate(descriptor, start, stop - start)
+    except OSError as error:
+        if error.errno in _FULL:
+            return False
         raise
-    return _map(descriptor, size)
+    return True
 
 
 def _map(descriptor: int, size: int) -> Bytes:
-    """Map a file and close its descriptor; the mapping goes with the last array that uses it."""
-    try:
-        mapped = mmap.mmap(descriptor, size)
-    finally:
-        os.close(descriptor)
-    return np.frombuffer(mapped, dtype=np.uint8)
+    """Map a file; the mapping goes with the last array that uses it."""
+    return np.frombuffer(mmap.mmap(descriptor, size), dtype=np.uint8)
 
 
-def _remember(path: Path, buffer: Bytes) -> Bytes:
-    if buffer.size >= _WORTH_KEEPING:
+def _remember(path: Path, buffer: Bytes, used: int) -> None:
+    if used >= _WORTH_KEEPING:
         _mapped[path] = buffer
-    return buffer
 
 
 def _forget_deleted() -> None:

@@ -92,11 +92,14 @@ def _share(spec: TableSpec, rows: pa.Table, shard: int, shards: int) -> pa.Table
 def _moved(spec: TableSpec, rows: pa.Table, home: int) -> pa.RecordBatch:
     """These rows as those of another shard."""
     homes = pa.array(np.full(rows.num_rows, home))
-    members = rows.column(_MEMBER).combine_chunks()
+    replaced = {_HOME: homes}
     if spec.spread != "everywhere":
-        members = plain(np.arange(rows.num_rows))
-    hashes = pa.array(extend_hashes(hash_keys([homes]), [members]))
-    replaced = {HASHES: hashes, _HOME: homes, _MEMBER: members}
+        replaced[_MEMBER] = plain(np.arange(rows.num_rows))
+    names = [f"k{place}" for place in range(1, len(spec.keys))]
+    members = [
+        replaced[name] if name in replaced else rows.column(name).combine_chunks() for name in names
+    ]
+    replaced[HASHES] = pa.array(extend_hashes(hash_keys([homes]), members))
     columns = [replaced.get(name, rows.column(name)) for name in rows.column_names]
     table = pa.Table.from_arrays(columns, schema=rows.schema).combine_chunks()
     return table.to_batches()[0] if rows.num_rows else pa.RecordBatch.from_pylist([], rows.schema)

@@ -37,7 +37,7 @@ class TableSpec:
 
     `spread` says what becomes of the rows when the number of shards changes. Rows of keys go where their key group
     goes. All other tables belong to the shard as a whole: their key columns are the shard's home (`home_in`), an
-    int64, and one that tells the rows apart.
+    int64, and one that tells the rows apart; where every shard has the same rows, one or more.
 
         by key        each row has one owner
         everywhere    every shard has the same rows: each new shard gets them all

@@ -134,6 +134,25 @@ class Table:
         assert self.groups is not None
         return self.groups.members(hashes, self.same_as(keys), at_most=at_most)
 
+    def runs(self, hashes: Hashes, keys: Sequence[pa.Array]) -> tuple[Slots, Slots]:
+        """Where the members of each row's group start, and how many there are; rows may share groups.
+
+        They stand one behind the other, and `slots_at` tells which they are, until the table changes.
+        """
+        assert self.groups is not None
+        prepared = self._prepare(keys)
+        starts, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
+        for start in range(0, len(hashes), _PROBE_ROWS):
+            part = slice(start, start + _PROBE_ROWS)
+            same = self._same(prepared, start)
+            starts[part], counts[part] = self.groups.runs(hashes[part], same)
+        return starts, counts
+
+    def slots_at(self, places: Slots) -> Slots:
+        """The slots at some places of `runs`."""
+        assert self.groups is not None
+        return self.groups.slots_at(places)
+
     def get(self, column: str, slots: Slots) -> npt.NDArray[Any] | pa.Array:
         """A copy of the values in these slots: numpy for fixed-width types, else Arrow."""
         kept = self._values[column]
@@ -145,11 +164,14 @@ class Table:
         """A copy of the values in these slots as an Arrow array of the declared type."""
         return self._values[column].gather(self.block, slots)
 
-    def items(self, column: str, slots: Slots) -> pa.Array:
-        """A copy of what the lists in these slots hold, one list behind the other; none of them is null."""
+    def items(self, column: str, slots: Slots, places: Slots | None = None) -> pa.Array:
+        """A copy of what the lists in these slots hold, one list behind the other; none of them is null.
+
+        With `places`, only of what stands there.
+        """
         kept = self._values[column]
         assert isinstance(kept, VarColumn)
-        return kept.gather_items(self.block, slots)
+        return kept.gather_items(self.block, slots, places)
 
     def put(self, column: str, slots: Slots, values: npt.NDArray[Any] | pa.Array) -> None:
         """Write values to these slots."""

@@ -1,5 +1,6 @@
 """Arenas hold any Arrow type and give back exactly what was appended."""
 
+import random
 from decimal import Decimal
 
 import numpy as np
@@ -75,3 +76,25 @@ def test_an_arena_grows():
         arena.append(pa.array([f"value {n}" for n in range(start, start + 1_000)]))
     assert arena.rows == 10_000
     assert arena.take(pa.array([9_999, 0])).to_pylist() == ["value 9999", "value 0"]
+
+
+@pytest.mark.parametrize("longest", [3, 400], ids=["short lists are gathered", "long ones copied"])
+def test_items_of_lists_in_any_order_and_at_any_places(longest: int) -> None:
+    chance = random.Random(longest)
+    kind = pa.list_(pa.struct([("n", pa.int64()), ("text", pa.string()), ("flag", pa.bool_())]))
+    arena, lists = Arena(kind, MemoryArrays()), []
+    for number in range(60):
+        sizes = range(chance.randrange(longest))
+        lists.append(
+            [
+                {"n": n, "text": None if n % 5 == 0 else "x" * (n % 4), "flag": n % 2 == 0}
+                for n in sizes
+            ]
+        )
+        arena.append(pa.array([lists[number]], kind))
+    for rows in ([], [7], range(60), range(20, 40), [3, 4, 5, 9, 10, 50], [8, 2, 2, 30]):
+        numbers = np.array(rows, np.int64)
+        flat = [item for row in rows for item in lists[row]]
+        assert arena.items(numbers).to_pylist() == flat
+        places = np.array([0, len(flat) - 1, len(flat) // 2] if flat else [], np.int64)
+        assert arena.items(numbers, places).to_pylist() == [flat[place] for place in places]

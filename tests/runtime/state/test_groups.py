@@ -191,6 +191,22 @@ def test_groups_with_one_hash_are_told_apart():
     assert found == [[0, 1, 2], [], [0, 1, 2, 3], [3], []]
 
 
+def test_runs_tell_the_members_of_rows_that_share_groups(monkeypatch):
+    monkeypatch.setattr(table, "_PROBE_ROWS", 2)
+    kept = Table(NUMBERS, MemoryArrays())
+    keys = pa.array([7, 8, 7, 9, 7])
+    members = pa.array([0, 1, 2, 3, 4])
+    hashes = hash_keys([keys])
+    slots, _ = kept.upsert(extend_hashes(hashes, [members]), [keys, members], hashes)
+    asked = pa.array([7, 5, 9, 7, 7])
+    starts, counts = kept.runs(hash_keys([asked]), [asked])
+    assert counts.tolist() == [3, 0, 1, 3, 3]
+    for key, start, count in zip(asked.to_pylist(), starts, counts, strict=True):
+        found = kept.slots_at(np.arange(start, start + count))
+        right = [slot for slot, other in zip(slots, keys.to_pylist(), strict=True) if other == key]
+        assert sorted(found.tolist()) == sorted(right)
+
+
 def test_members_of_large_groups_are_counted_and_not_read():
     table = numbers_table()
     add(table, [1] * 5 + [2] * 50 + [3] * 2, [*range(5), *range(50), *range(2)])

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from datetime import timedelta
@@ -211,6 +212,54 @@ def test_no_room_anywhere_is_said_in_a_sentence(root, tmp_path, monkeypatch):
         epoch(CountingStore(), replica(root, fallback=tmp_path / "fallback"), ["ann"])
 
 
+def test_a_full_memory_disk_is_no_place_for_a_header_either(root, tmp_path, monkeypatch):
+    store, fallback = CountingStore(), tmp_path / "fallback"
+    epoch(store, replica(root, fallback=fallback), ["ann"])
+    full_disk(monkeypatch, [root])
+    write = Path.write_bytes
+
+    def refuse(path, content):
+        if path.is_relative_to(root):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    for name in ("bob", "cid"):
+        epoch(store, replica(root, fallback=fallback), [name])
+    assert len(epoch(store, replica(root, fallback=fallback), ["ann"])) == 3
+
+
+def test_a_buffer_that_somebody_deleted_costs_one_try(root):
+    store = CountingStore()
+    epoch(store, replica(root), ["ann", "bob"])
+    replica_module._mapped.clear()
+    for path in root.glob("*/*/m-*"):
+        path.unlink()
+    arrays = replica(root)
+    state = ShardState([SPEC], store, arrays, range(128))
+    state.open()
+    with pytest.raises(EngineError, match="was deleted by somebody"):
+        state.table("totals", 0)
+    arrays.close()
+    assert len(epoch(store, replica(root), ["ann"])) == 2
+
+
+def test_a_fork_of_user_code_does_not_keep_the_lock(root):
+    arrays = replica(root)
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+        os._exit(0)
+    try:
+        arrays.close()
+        again = replica(root)
+        assert isinstance(again, MappedArrays)
+        again.close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def test_dropped_buckets_give_their_files_back(root):
     store = CountingStore()
     epoch(store, replica(root), ["ann"])
@@ -304,13 +353,13 @@ def test_a_root_open_to_others_is_refused(root):
 
 def test_buffers_of_deleted_files_are_let_go(root):
     arrays = replica(root)
-    name, buffer = arrays.allocate(2**20)
+    name, buffer = arrays.allocate(2**20, [(0, 2**20)])
     buffer[:] = np.uint8(1)
     assert arrays.open(name) is buffer
     next(root.glob(f"*/*/{name}")).unlink()
     arrays.close()
     arrays = replica(root)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(EngineError, match="was deleted by somebody"):
         arrays.open(name)
     arrays.close()
 
