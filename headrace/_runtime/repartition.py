@@ -21,16 +21,15 @@ from headrace._runtime.columns import row_objects, values
 from headrace._runtime.operator import HASH, Feeder, KeyedOperator, Moment, Outputs
 from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.state import TableSpec
+from headrace._runtime.unfolded import TIMESTAMP, Gathered, plain_columns
 from headrace._runtime.usercode import calling
 from headrace._runtime.watchdog import watching
-from headrace._runtime.windows.unfolded import TIMESTAMP, is_enough, join_batches, plain_columns
-from headrace.keys import KEY_GROUPS, hash_keys
+from headrace.keys import KEY_GROUPS, hash_keys, lowest_hashes
 
 __all__ = ["RepartitionFeeder", "RepartitionOperator", "repartition_tables"]
 
 Hashes = npt.NDArray[np.uint64]
 
-_GROUP_SHIFT = np.uint64(57)
 #: Coprime to the number of key groups and near its golden section: however few rows are dealt out, they lie apart.
 _STRIDE = 79
 
@@ -53,7 +52,7 @@ class RepartitionFeeder(Feeder):
         self._schema = pa.schema([*self._columns, *own])
         # working state
         self._dealt = 0
-        self._batches: list[pa.RecordBatch] = []
+        self._gathered = Gathered()
         self._joined: list[pa.RecordBatch] = []
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
@@ -63,8 +62,8 @@ class RepartitionFeeder(Feeder):
             stamps = pa.array(rows.timestamps, pa.int64())
         columns = rows.batch.cast(self._columns).columns
         arrays = [*columns, stamps, pa.array(self._hashes(rows))]
-        self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        if is_enough(self._batches):
+        self._gathered.add(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        if self._gathered.is_enough:
             self._join()
         yield from ()
 
@@ -75,18 +74,18 @@ class RepartitionFeeder(Feeder):
         yield from joined
 
     def _join(self) -> None:
-        if self._batches:
-            self._joined.append(join_batches(self._batches))
-            self._batches = []
+        batch = self._gathered.take()
+        if batch is not None:
+            self._joined.append(batch)
 
     def _hashes(self, rows: Rows) -> Hashes:
         if self._node.partitioner is not None:
-            return _in_group(np.array(self._groups(rows), np.uint64))
+            return lowest_hashes(np.array(self._groups(rows), np.uint64))
         if rows.origin is not None:
             return _by_origin(rows.origin)
         turns = np.arange(self._dealt, self._dealt + len(rows), dtype=np.uint64)
         self._dealt += len(rows)
-        return _in_group(turns * np.uint64(_STRIDE) % np.uint64(KEY_GROUPS))
+        return lowest_hashes(turns * np.uint64(_STRIDE) % np.uint64(KEY_GROUPS))
 
     def _groups(self, rows: Rows) -> list[int]:
         partitioner = self._node.partitioner
@@ -165,10 +164,6 @@ def _by_origin(origin: Origin) -> Hashes:
             pa.array(ordinals),
         ]
     )
-
-
-def _in_group(groups: Hashes) -> Hashes:
-    return groups << _GROUP_SHIFT
 
 
 def _checked(group: Any) -> int:

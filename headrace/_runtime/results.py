@@ -101,7 +101,7 @@ def _uniform_columns(
             # Rows are tuples: turning them on their side beats looking fields up by name.
             sides = dict(zip(kind._fields, zip(*results, strict=True), strict=True))
             return [sides[name] for name in schema.names]
-        if issubclass(kind, dict):
+        if issubclass(kind, Mapping):
             if set(map(len, results)) != {len(schema)}:
                 return None
             return [list(map(itemgetter(name), results)) for name in schema.names]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from headrace._graph.join_nodes import LookupJoin
 from headrace._graph.nodes import (
     AssignTimestamps,
     FilterBy,
@@ -99,6 +100,9 @@ class Segment:
             self.push(Port(consumer, output), out, phase)
         if isinstance(node, FilterBy | FilterRows):
             self._report.count(node.uid, "filtered", len(rows) - kept)
+        elif isinstance(node, LookupJoin):
+            left_out = self._step(consumer, side, phase).left_out()
+            self._report.count(node.uid, "filtered", left_out)
         elif node.keyed:
             self._report.count(node.uid, "held", len(rows) - kept)
 

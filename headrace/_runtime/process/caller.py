@@ -26,9 +26,9 @@ from headrace._runtime.process.cursor import Cursor, Journal
 from headrace._runtime.process.feeder import OFFSET, PARTITION, SOURCE
 from headrace._runtime.process.results import Output, Results
 from headrace._runtime.rows import Rows
+from headrace._runtime.unfolded import TIMESTAMP
 from headrace._runtime.usercode import OURS, calling, cause_of
 from headrace._runtime.watchdog import IDLE, Watch, watching
-from headrace._runtime.windows.unfolded import TIMESTAMP
 from headrace.errors import EngineError, UserCodeError
 
 __all__ = ["Call", "Caller", "uncollected"]

@@ -10,15 +10,23 @@ from headrace._graph.nodes import ERRORS, KeyedProcess
 from headrace._runtime.dead_letters import split_null_keys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.rows import Rows
-from headrace._runtime.windows.unfolded import Unfolded, plain_columns
+from headrace._runtime.unfolded import Unfolded, plain_columns
 
-__all__ = ["OFFSET", "PARTITION", "SOURCE", "ProcessFeeder", "sent_columns"]
+__all__ = [
+    "OFFSET",
+    "ORIGIN",
+    "PARTITION",
+    "SOURCE",
+    "ProcessFeeder",
+    "sent_columns",
+    "with_origins",
+]
 
 #: Where a row came from, if anybody will want to know.
 SOURCE = "__source"
 PARTITION = "__partition"
 OFFSET = "__offset"
-_ORIGIN = [
+ORIGIN = [
     pa.field(SOURCE, pa.string()),
     pa.field(PARTITION, pa.string()),
     pa.field(OFFSET, pa.int64()),
@@ -29,7 +37,7 @@ def sent_columns(node: KeyedProcess, side: int) -> pa.Schema:
     """The columns of a row on its way to the shard."""
     schema = node.input_schemas[side]
     columns = plain_columns(schema, schema.names)
-    return pa.schema([*columns, *(_ORIGIN if _tells_origins(node, side) else ())])
+    return pa.schema([*columns, *(ORIGIN if _tells_origins(node, side) else ())])
 
 
 class ProcessFeeder(Feeder):
@@ -47,7 +55,7 @@ class ProcessFeeder(Feeder):
         if dead is not None:
             yield ERRORS, dead
         if self._tells_origins:
-            rows = _with_origins(rows)
+            rows = with_origins(rows)
         self._unfolded.add(rows)
 
     def flush(self) -> Iterator[pa.RecordBatch]:
@@ -65,7 +73,8 @@ def _tells_origins(node: KeyedProcess, side: int) -> bool:
     return node.ordered or node.on_error == "dead_letter" or is_broadcast
 
 
-def _with_origins(rows: Rows) -> Rows:
+def with_origins(rows: Rows) -> Rows:
+    """Rows with where they came from as further columns."""
     origin, many = rows.origin, len(rows)
     columns = [
         pa.array([None if origin is None else origin.source] * many, pa.string()),
@@ -73,6 +82,6 @@ def _with_origins(rows: Rows) -> Rows:
         pa.nulls(many, pa.int64()) if origin is None else pa.array(origin.offsets, pa.int64()),
     ]
     batch = rows.batch
-    for field, column in zip(_ORIGIN, columns, strict=True):
+    for field, column in zip(ORIGIN, columns, strict=True):
         batch = batch.append_column(field, column)
     return rows.with_batch(batch)

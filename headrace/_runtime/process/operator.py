@@ -38,7 +38,7 @@ from headrace._runtime.process.timing.ordered import Ordered
 from headrace._runtime.process.timing.timers import Timers
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import ShardState
-from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
+from headrace._runtime.unfolded import TIMESTAMP, join_batches
 from headrace.errors import UserCodeError
 
 __all__ = ["ProcessOperator"]

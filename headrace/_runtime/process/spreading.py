@@ -7,7 +7,7 @@ that read changes it. Behind a shuffle, where that is not known, rows are dealt 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -19,14 +19,20 @@ from headrace._graph.nodes import KeyedProcess
 from headrace._runtime.operator import HASH, Feeder, Outputs
 from headrace._runtime.process.feeder import OFFSET, PARTITION, SOURCE, ProcessFeeder
 from headrace._runtime.rows import Rows
-from headrace.keys import KEY_GROUPS
+from headrace.keys import KEY_GROUPS, lowest_hashes
 
-__all__ = ["BroadcastFeeder", "DealtFeeder", "dealt", "in_source_order", "process_feeder"]
+__all__ = [
+    "BroadcastFeeder",
+    "Dealing",
+    "DealtFeeder",
+    "dealt",
+    "in_source_order",
+    "process_feeder",
+]
 
 Numbers = npt.NDArray[np.int64]
 
 _GROUP_BITS = KEY_GROUPS.bit_length() - 1
-_GROUP_SHIFT = np.uint64(64 - _GROUP_BITS)
 
 
 def _reversed_bits() -> npt.NDArray[np.uint64]:
@@ -59,21 +65,36 @@ class DealtFeeder(ProcessFeeder):
     def __init__(self, node: KeyedProcess, side: int) -> None:
         super().__init__(node, side)
         # working state
-        self._fed = 0
-        self._hashes: list[npt.NDArray[np.uint64]] = []
+        self._dealing = Dealing()
 
     def feed(self, rows: Rows, watermark: int) -> Outputs:
         """Take rows in; all can be used."""
-        self._hashes.append(dealt(rows, self._fed))
-        self._fed += len(rows)
+        self._dealing.note(rows)
         yield from super().feed(rows, watermark)
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """What was fed."""
+        yield from self._dealing.dealt(super().flush())
+
+
+class Dealing:
+    """Where the rows of one task go that no key sends anywhere."""
+
+    def __init__(self) -> None:
+        self._fed = 0
+        self._hashes: list[npt.NDArray[np.uint64]] = []
+
+    def note(self, rows: Rows) -> None:
+        """These rows are fed next."""
+        self._hashes.append(dealt(rows, self._fed))
+        self._fed += len(rows)
+
+    def dealt(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All rows noted so far, as they were fed, with the hashes that send them to their shards."""
         hashes = np.concatenate(self._hashes) if self._hashes else np.empty(0, np.uint64)
         self._hashes = []
         start = 0
-        for batch in super().flush():
+        for batch in batches:
             mine = pa.array(hashes[start : start + batch.num_rows])
             start += batch.num_rows
             yield batch.set_column(batch.schema.get_field_index(HASH), HASH, mine)
@@ -94,4 +115,4 @@ def dealt(rows: Rows, first: int) -> npt.NDArray[np.uint64]:
     else:
         # Partitions begin at different shards, or short ones would all go to the first.
         numbers = origin.offsets + zlib.crc32(f"{origin.source}/{origin.partition}".encode())
-    return _APART[numbers % KEY_GROUPS] << _GROUP_SHIFT
+    return lowest_hashes(_APART[numbers % KEY_GROUPS])

@@ -10,16 +10,11 @@ import pyarrow as pa
 
 from headrace._graph.nodes import WindowStep
 from headrace._runtime.aggregates.fold import Flush, Fold, Request
+from headrace._runtime.heavy import HeavyKeys
 from headrace._runtime.rows import Origin, Rows
-from headrace._runtime.windows.heavy import HeavyKeys
+from headrace._runtime.unfolded import FOLD_BYTES, FOLD_ROWS
 
-__all__ = ["FOLD_BYTES", "FOLD_ROWS", "RowBuffer", "columns_read", "fold_groups"]
-
-#: Rows folded at once. More of them share a key, and what is left costs more behind the shuffle than here;
-#: but beyond this many, and with about as many keys, grouping itself misses the caches.
-FOLD_ROWS = 524_288
-#: Wide rows are folded earlier.
-FOLD_BYTES = 64 << 20
+__all__ = ["RowBuffer", "columns_read", "fold_groups"]
 
 Integers = npt.NDArray[np.int64]
 

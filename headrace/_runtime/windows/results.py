@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace._graph.nodes import WindowStep
 from headrace._runtime.rows import Rows
 
-__all__ = ["EARLY", "LATE_PANE", "ON_TIME", "OWN", "result_rows"]
+__all__ = ["EARLY", "LATE_PANE", "ON_TIME", "OWN", "result_rows", "shown_bounds"]
 
 #: The values of the column `pane`.
 EARLY = "early"
@@ -42,7 +42,7 @@ def result_rows(
     count = len(values[0]) if values else len(keys[0])
     arrays = list(keys) if node.keys else []
     if node.window.timed:
-        arrays += [pa.array(_shown(starts, count)), pa.array(_shown(ends, count))]
+        arrays += [pa.array(shown_bounds(starts, count)), pa.array(shown_bounds(ends, count))]
     arrays.append(_repeat(panes, count))
     arrays.append(pa.array(_spread(firings, count)))
     if node.accumulation == "retracting":
@@ -54,7 +54,7 @@ def result_rows(
     return Rows(batch, _spread(ends, count) - 1)
 
 
-def _shown(times: Integers | int, count: int) -> Integers:
+def shown_bounds(times: Integers | int, count: int) -> Integers:
     """Bounds of windows, where no `datetime` can hold them the nearest one that there is."""
     return _spread(np.clip(np.asarray(times, np.int64), _FIRST_US, _LAST_US), count)
 

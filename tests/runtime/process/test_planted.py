@@ -18,7 +18,7 @@ from headrace._runtime.process.states.values import Values
 from headrace._runtime.process.timing import ordered
 from headrace._runtime.process.timing.alarms import Alarms
 from headrace._runtime.process.timing.timers import Timers
-from headrace._runtime.windows.unfolded import TIMESTAMP
+from headrace._runtime.unfolded import TIMESTAMP
 from tests.runtime import keyed_harness
 from tests.runtime.process.cases import RANDOM, Written, difference, written
 

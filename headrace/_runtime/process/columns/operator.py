@@ -34,9 +34,9 @@ from headrace._runtime.process.states.stores import CLOCK_TIMERS, EVENT_TIMERS
 from headrace._runtime.process.timing.timers import Timers
 from headrace._runtime.state import ShardState
 from headrace._runtime.state.columns import to_arrow
+from headrace._runtime.unfolded import TIMESTAMP, join_batches
 from headrace._runtime.usercode import calling
 from headrace._runtime.watchdog import watching
-from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
 from headrace.errors import UserCodeError
 from headrace.process_functions import KeyedBatchFunction
 

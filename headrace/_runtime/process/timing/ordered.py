@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from headrace._graph.nodes import LATE, KeyedProcess
+from headrace._runtime.arrivals import Arrivals
 from headrace._runtime.operator import Moment
 from headrace._runtime.process.caller import Call
 from headrace._runtime.process.timing.waiting import Waiting, order_of
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState
-from headrace._runtime.windows.arrivals import Arrivals
-from headrace._runtime.windows.unfolded import TIMESTAMP
+from headrace._runtime.unfolded import TIMESTAMP
 
 __all__ = ["Ordered"]
 

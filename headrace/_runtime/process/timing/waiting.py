@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._graph.nodes import KeyedProcess
+from headrace._runtime.arrivals import ARRIVALS, Arrivals
 from headrace._runtime.operator import HASH
 from headrace._runtime.process.feeder import OFFSET, PARTITION, SOURCE, sent_columns
 from headrace._runtime.process.timing.slices import LEVELS, Slices
 from headrace._runtime.state import ShardState, TableSpec, ValueSpec
-from headrace._runtime.windows.arrivals import ARRIVALS, Arrivals
-from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
+from headrace._runtime.unfolded import TIMESTAMP, join_batches
 from headrace.keys import extend_hashes
 
 __all__ = ["Waiting", "order_of", "waiting_tables"]

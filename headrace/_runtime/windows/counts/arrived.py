@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from headrace._runtime.aggregates.fold import Columns, Flush, Fold, Slots
 from headrace._runtime.operator import HASH
+from headrace._runtime.ordering import places_within, starts_of
 from headrace._runtime.plain_keys import key_columns, number_keys
 from headrace._runtime.state import Table
+from headrace._runtime.unfolded import TIMESTAMP
 from headrace._runtime.windows.counts.layout import ROWS
 from headrace._runtime.windows.folding import fold_groups
-from headrace._runtime.windows.ordering import places_within, starts_of
-from headrace._runtime.windows.unfolded import TIMESTAMP
 
 __all__ = ["Arrived", "FoldedPanes", "merge_parts"]
 

@@ -13,8 +13,8 @@ from headrace._graph.nodes import ERRORS, CountAggregate
 from headrace._runtime.dead_letters import split_null_keys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.rows import Rows
+from headrace._runtime.unfolded import Unfolded
 from headrace._runtime.windows.counts.layout import Layout
-from headrace._runtime.windows.unfolded import Unfolded
 
 __all__ = ["CountFeeder"]
 

@@ -23,8 +23,9 @@ from headrace._runtime.aggregates.extremes import Extreme
 from headrace._runtime.aggregates.fold import Fold
 from headrace._runtime.plain_keys import plain_keys_schema
 from headrace._runtime.state import TableSpec, ValueSpec
+from headrace._runtime.unfolded import TIMESTAMP, plain_columns
 from headrace._runtime.windows.folding import columns_read
-from headrace._runtime.windows.unfolded import TIMESTAMP, folds_in_order, plain_columns
+from headrace._runtime.windows.in_order import folds_in_order
 
 __all__ = ["BUCKET", "COUNTS", "PANES", "PLACE", "ROWS", "Layout", "count_tables"]
 

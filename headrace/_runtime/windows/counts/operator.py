@@ -12,10 +12,10 @@ from headrace._graph.nodes import MAIN, CountAggregate
 from headrace._runtime.operator import KeyedOperator, Moment, Outputs
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState
+from headrace._runtime.unfolded import Gathered
 from headrace._runtime.windows.counts.layout import Layout, count_tables
 from headrace._runtime.windows.counts.sliding import SlidingCounts
 from headrace._runtime.windows.counts.tumbling import TumblingCounts
-from headrace._runtime.windows.unfolded import is_enough, join_batches
 
 __all__ = ["CountOperator", "count_tables"]
 
@@ -33,15 +33,15 @@ class CountOperator(KeyedOperator):
         self._windows = kind(node.keys, layout, state)
         # Of this epoch
         self._moment: Moment | None = None
-        self._waiting: list[pa.RecordBatch] = []
+        self._waiting = Gathered()
         self._results: list[Rows] = []
 
     def merge(self, batch: pa.RecordBatch, side: int = 0) -> None:
         """Count the rows of a fed batch, some batches at a time; before the tick they wait for it."""
         if not batch.num_rows:
             return
-        self._waiting.append(batch)
-        if self._moment is not None and is_enough(self._waiting):
+        self._waiting.add(batch)
+        if self._moment is not None and self._waiting.is_enough:
             self._count(self._moment.clock)
 
     def tick(self, moment: Moment) -> Outputs:
@@ -58,8 +58,8 @@ class CountOperator(KeyedOperator):
         self._moment = None
 
     def _count(self, clock: int) -> None:
-        if self._waiting:
-            batch, self._waiting = join_batches(self._waiting), []
+        batch = self._waiting.take()
+        if batch is not None:
             for fired in self._windows.take(batch):
                 self._results += fired.rows(self._node, clock)
 

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headrace._runtime.ordering import ranges, starts_of
 from headrace._runtime.state import ShardState, Table
 from headrace._runtime.windows.counts.arrived import Arrived, FoldedPanes, merge_parts
 from headrace._runtime.windows.counts.fired import Fired
 from headrace._runtime.windows.counts.layout import BUCKET, COUNTS, PANES, Layout
-from headrace._runtime.windows.ordering import ranges, starts_of
 from headrace._runtime.windows.scratch import Scratch
 from headrace.keys import extend_hashes
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.aggregates.fold import Flush, Fold
+from headrace._runtime.ordering import ranges as written_out
+from headrace._runtime.ordering import stable_order
 from headrace._runtime.windows.folding import fold_groups
 from headrace._runtime.windows.lookback.measures import Items
 from headrace._runtime.windows.lookback.ranges import Ranges
-from headrace._runtime.windows.ordering import ranges as written_out
-from headrace._runtime.windows.ordering import stable_order
 from headrace._runtime.windows.scratch import Scratch
 
 __all__ = ["EXPANDED_ROWS", "expand"]

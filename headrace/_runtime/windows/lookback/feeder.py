@@ -13,9 +13,9 @@ from headrace._graph.nodes import ERRORS, LATE, LookBackAggregate
 from headrace._runtime.dead_letters import split_null_keys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.rows import Rows
+from headrace._runtime.unfolded import Unfolded
 from headrace._runtime.windows.entry import timestamps_of
 from headrace._runtime.windows.lookback.layout import Layout
-from headrace._runtime.windows.unfolded import Unfolded
 
 __all__ = ["LookBackFeeder"]
 

@@ -16,25 +16,20 @@ import pyarrow as pa
 
 from headrace._graph.nodes import LookBackAggregate
 from headrace._runtime.aggregates.fold import Fold
+from headrace._runtime.arrivals import ARRIVALS
+from headrace._runtime.pending import ARRIVAL, pending_table
 from headrace._runtime.plain_keys import plain_keys_schema
 from headrace._runtime.state import TableSpec, ValueSpec
-from headrace._runtime.windows.arrivals import ARRIVALS
-from headrace._runtime.windows.unfolded import TIMESTAMP, folds_in_order, plain_columns
+from headrace._runtime.unfolded import TIMESTAMP, plain_columns
+from headrace._runtime.windows.in_order import folds_in_order
 
-__all__ = [
-    "ARRIVAL", "COUNT", "HISTORY", "ITEMS", "LEAST", "PENDING", "Layout",
-    "look_back_tables",
-]  # fmt: skip
+__all__ = ["COUNT", "HISTORY", "ITEMS", "PENDING", "Layout", "look_back_tables"]
 
 PENDING = "pending"
 HISTORY = "history"
-#: The least timestamp of a piece.
-LEAST = "least"
-#: How many rows, and the rows themselves.
+#: How many rows a list has, and the rows themselves.
 COUNT = "count"
 ITEMS = "items"
-#: The order of arrival of a row.
-ARRIVAL = "__arrival"
 
 #: More slices are more tables to look a key up in; fewer are longer lists to be written again.
 _SLICES = 8
@@ -85,16 +80,13 @@ class Layout:
     @property
     def tables(self) -> tuple[TableSpec, ...]:
         """The tables of state."""
-        count = ValueSpec(COUNT, pa.int64(), 0)
-        least = ValueSpec(LEAST, pa.int64(), 0)
-        numbered = pa.schema([("group", pa.uint8()), ("number", pa.int64())])
-        waiting, kept = (
-            ValueSpec(ITEMS, pa.list_(pa.struct(list(schema))), None)
-            for schema in (self.waiting, self.kept)
+        kept = (
+            ValueSpec(COUNT, pa.int64(), 0),
+            ValueSpec(ITEMS, pa.list_(pa.struct(list(self.kept))), None),
         )
         return (
-            TableSpec(PENDING, numbered, (least, count, waiting)),
-            TableSpec(HISTORY, self.keys, (count, kept)),
+            pending_table(PENDING, self.waiting),
+            TableSpec(HISTORY, self.keys, kept),
             ARRIVALS,
         )
 

@@ -17,15 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._graph.nodes import LookBackAggregate
+from headrace._runtime.ordering import ranges, stable_order
+from headrace._runtime.pending import ARRIVAL
 from headrace._runtime.plain_keys import key_columns, number_keys
+from headrace._runtime.unfolded import TIMESTAMP
 from headrace._runtime.windows.lookback.expansion import expand
 from headrace._runtime.windows.lookback.history import Found, History
-from headrace._runtime.windows.lookback.layout import ARRIVAL, Layout
+from headrace._runtime.windows.lookback.layout import Layout
 from headrace._runtime.windows.lookback.measures import Items, measure
 from headrace._runtime.windows.lookback.ranges import Ranges
 from headrace._runtime.windows.lookback.view import View, chunks
-from headrace._runtime.windows.ordering import ranges, stable_order
-from headrace._runtime.windows.unfolded import TIMESTAMP
 from headrace.keys import hash_keys
 
 __all__ = ["Looking"]

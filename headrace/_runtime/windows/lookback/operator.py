@@ -7,19 +7,19 @@ is behind it. Rows that come with the epoch are behind its watermark and wait.
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from headrace._graph.nodes import MAIN, LookBackAggregate
+from headrace._runtime.arrivals import Arrivals
 from headrace._runtime.operator import KeyedOperator, Moment, Outlook, Outputs
+from headrace._runtime.ordering import stable_order
+from headrace._runtime.pending import Pending
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState
+from headrace._runtime.unfolded import TIMESTAMP
 from headrace._runtime.windows.lookback.history import History
-from headrace._runtime.windows.lookback.layout import Layout, look_back_tables
+from headrace._runtime.windows.lookback.layout import PENDING, Layout, look_back_tables
 from headrace._runtime.windows.lookback.looking import Looking
-from headrace._runtime.windows.lookback.pending import Pending
-from headrace._runtime.windows.ordering import stable_order
-from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
 
 __all__ = ["EMIT_ROWS", "LookBackOperator", "look_back_tables"]
 
@@ -34,9 +34,9 @@ class LookBackOperator(KeyedOperator):
         # Configuration
         self._node = node
         layout = Layout.of(node)
-        self._columns = layout.waiting.names
         # Checkpointed
-        self._pending = Pending(layout, state)
+        self._pending = Pending(PENDING, layout.waiting, state)
+        self._arrivals = Arrivals(state)
         self._history = History(layout, state)
         self._looking = Looking(node, layout, self._history)
         # Of this epoch
@@ -49,41 +49,26 @@ class LookBackOperator(KeyedOperator):
 
     def tick(self, moment: Moment) -> Outputs:
         """Let out the rows that the watermark has passed, earliest first."""
-        due = self._due(moment)
+        arrived, self._arrived = self._arrived, []
+        due = self._pending.release(arrived, moment.watermark)
         if due is not None:
             due = due.take(pa.array(stable_order(due.column(TIMESTAMP).to_numpy())))
             results = self._looking.results(due, moment.watermark)
             for start in range(0, due.num_rows, EMIT_ROWS):
                 part = slice(start, start + EMIT_ROWS)
                 yield MAIN, self._rows(due[part], [array[part] for array in results])
-        if self._history.drop(moment.watermark):
-            self._pending.forget_arrivals()
+        if self._history.drop(moment.watermark) and self._pending.is_empty:
+            self._arrivals.forget()
 
     def settle(self) -> Outputs:
         """Nothing goes out: what came with the epoch is behind its watermark."""
-        if self._arrived:
-            arrived, self._arrived = join_batches(self._arrived), []
-            self._pending.add(self._pending.number(arrived))
+        arrived, self._arrived = self._arrived, []
+        self._pending.add(arrived)
         yield from ()
 
     def outlook(self) -> Outlook:
         """The first of the rows that wait."""
         return self._pending.outlook(by_clock=self._node.window.time == "processing")
-
-    def _due(self, moment: Moment) -> pa.RecordBatch | None:
-        """Rows that waited, and those from before the tick, that are due now; the rest of these waits."""
-        due = self._pending.take(moment.watermark)
-        if not self._arrived:
-            return due
-        arrived = self._pending.number(join_batches(self._arrived))
-        self._arrived = []
-        now = arrived.column(TIMESTAMP).to_numpy() <= moment.watermark
-        if not now.all():
-            self._pending.add(arrived.take(pa.array(np.flatnonzero(~now))))
-        rows = arrived.select(self._columns).take(pa.array(np.flatnonzero(now)))
-        if due is not None:
-            rows = join_batches([due, rows.cast(due.schema)])
-        return rows if rows.num_rows else None
 
     def _rows(self, rows: pa.RecordBatch, results: list[pa.Array]) -> Rows:
         schema = self._node.schema

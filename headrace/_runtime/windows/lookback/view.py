@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headrace._runtime.ordering import ranges, starts_of
 from headrace._runtime.windows.lookback.history import Found
-from headrace._runtime.windows.ordering import ranges, starts_of
 
 __all__ = ["LOOKED_AT", "View", "chunks"]
 

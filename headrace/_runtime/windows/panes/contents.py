@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.aggregates.fold import Columns, Fold, Slots
+from headrace._runtime.arrivals import Arrivals
 from headrace._runtime.operator import HASH
 from headrace._runtime.state import ShardState, Table
-from headrace._runtime.windows.arrivals import Arrivals
 from headrace._runtime.windows.panes.layout import PANES, RUNNING, Layout
 from headrace.windows import Window
 

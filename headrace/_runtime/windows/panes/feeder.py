@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from headrace._graph.nodes import ERRORS, LATE, WindowAggregate
 from headrace._runtime.dead_letters import split_null_keys
+from headrace._runtime.heavy import HeavyKeys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.plain_keys import key_columns
 from headrace._runtime.rows import Rows
 from headrace._runtime.windows.entry import timestamps_of
 from headrace._runtime.windows.folding import RowBuffer, fold_groups
-from headrace._runtime.windows.heavy import HeavyKeys
 from headrace._runtime.windows.panes.layout import Layout
 from headrace.keys import hash_keys
 from headrace.watermarks import NO_WATERMARK

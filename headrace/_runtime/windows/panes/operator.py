@@ -24,10 +24,10 @@ import pyarrow as pa
 
 from headrace._graph.nodes import MAIN, WindowAggregate
 from headrace._runtime.aggregates.fold import Slots
+from headrace._runtime.arrivals import Arrivals
 from headrace._runtime.operator import HASH, KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState
-from headrace._runtime.windows.arrivals import Arrivals
 from headrace._runtime.windows.panes.changes import Changed, Changes
 from headrace._runtime.windows.panes.contents import Contents, with_arrivals
 from headrace._runtime.windows.panes.early import early_of

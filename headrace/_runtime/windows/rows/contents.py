@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace._runtime.columns import row_objects
+from headrace._runtime.ordering import ranges
 from headrace._runtime.state import ShardState
-from headrace._runtime.windows.ordering import ranges
+from headrace._runtime.unfolded import TIMESTAMP, join_batches
 from headrace._runtime.windows.rows.cells import Cell, Cells
 from headrace._runtime.windows.rows.context import instant
 from headrace._runtime.windows.rows.layout import ARRIVAL, CONTENTS, Layout
 from headrace._runtime.windows.rows.stored import Stored
-from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
 from headrace.keys import extend_hashes, hash_keys
 
 __all__ = ["Contents"]

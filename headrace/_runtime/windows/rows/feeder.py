@@ -14,9 +14,9 @@ from headrace._graph.nodes import ERRORS, WindowProcess
 from headrace._runtime.dead_letters import split_null_keys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.rows import Rows
+from headrace._runtime.unfolded import Unfolded
 from headrace._runtime.windows.rows.layout import END, Layout
 from headrace._runtime.windows.sessions.gaps import split_ends
-from headrace._runtime.windows.unfolded import Unfolded
 
 __all__ = ["RowsFeeder"]
 

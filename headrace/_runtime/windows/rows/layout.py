@@ -21,12 +21,12 @@ from headrace import evictors
 from headrace._graph.nodes import WindowProcess
 from headrace._runtime.aggregates.fold import Fold
 from headrace._runtime.aggregates.kinds import Setting, make_fold
+from headrace._runtime.arrivals import ARRIVALS
 from headrace._runtime.plain_keys import plain_keys_schema
 from headrace._runtime.state import TableSpec, ValueSpec
-from headrace._runtime.windows.arrivals import ARRIVALS
+from headrace._runtime.unfolded import TIMESTAMP, plain_columns
 from headrace._runtime.windows.rows.tree import Tree
 from headrace._runtime.windows.rows.values import Declared
-from headrace._runtime.windows.unfolded import TIMESTAMP, plain_columns
 from headrace.evictors import Evictor
 from headrace.triggers import Trigger, count, end_of_input, event_time, purging
 from headrace.triggers.builtin import NONE

@@ -15,11 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._graph.nodes import LATE, WindowProcess
+from headrace._runtime.arrivals import Arrivals
 from headrace._runtime.columns import row_objects
 from headrace._runtime.operator import KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState
-from headrace._runtime.windows.arrivals import Arrivals
+from headrace._runtime.unfolded import TIMESTAMP, join_batches
 from headrace._runtime.windows.rows.cells import Cell, Cells
 from headrace._runtime.windows.rows.contents import Contents
 from headrace._runtime.windows.rows.folded import Folded
@@ -32,7 +33,6 @@ from headrace._runtime.windows.rows.placing import Incoming, Placed, place_rows
 from headrace._runtime.windows.rows.schedule import CLOCK_WHEEL, EVENT_WHEEL
 from headrace._runtime.windows.rows.showing import Showing, flush_of
 from headrace._runtime.windows.rows.shown import Shown
-from headrace._runtime.windows.unfolded import TIMESTAMP, join_batches
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["RowsOperator"]

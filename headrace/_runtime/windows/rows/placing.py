@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from headrace._runtime.operator import HASH
 from headrace._runtime.plain_keys import key_columns, number_keys
+from headrace._runtime.unfolded import TIMESTAMP
 from headrace._runtime.windows.rows.cells import Cell, Cells
 from headrace._runtime.windows.rows.layout import Layout
 from headrace._runtime.windows.rows.machine import Machine
 from headrace._runtime.windows.rows.spans import Pairs, assign
-from headrace._runtime.windows.unfolded import TIMESTAMP
 from headrace.keys import extend_hashes
 from headrace.watermarks import NO_WATERMARK
 

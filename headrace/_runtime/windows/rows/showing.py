@@ -12,6 +12,7 @@ from headrace._graph.nodes import MAIN
 from headrace._runtime.aggregates.fold import Flush
 from headrace._runtime.columns import row_objects
 from headrace._runtime.rows import Rows
+from headrace._runtime.unfolded import TIMESTAMP
 from headrace._runtime.windows.folding import fold_groups
 from headrace._runtime.windows.results import result_rows
 from headrace._runtime.windows.rows.contents import Contents
@@ -20,7 +21,6 @@ from headrace._runtime.windows.rows.functions import Functions, Output
 from headrace._runtime.windows.rows.layout import ARRIVAL, Layout
 from headrace._runtime.windows.rows.shown import Shown
 from headrace._runtime.windows.scratch import Scratch
-from headrace._runtime.windows.unfolded import TIMESTAMP
 
 __all__ = ["Showing", "flush_of"]
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace._runtime.columns import row_objects
+from headrace._runtime.ordering import ranges
 from headrace._runtime.usercode import calling
-from headrace._runtime.windows.ordering import ranges
 from headrace._runtime.windows.rows.context import instant, micros
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Assigner, TimeWindow, Window, WindowAssigner

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from headrace._runtime.arrivals import Arrivals
 from headrace._runtime.plain_keys import number_keys
-from headrace._runtime.windows.arrivals import Arrivals
 from headrace._runtime.windows.sessions.combining import (
     Parts,
     combine,

@@ -16,12 +16,12 @@ from headrace._graph.nodes import ERRORS, SessionAggregate
 from headrace._runtime.aggregates.fold import Flush, Request
 from headrace._runtime.aggregates.lists import lists_of
 from headrace._runtime.dead_letters import split_null_keys
+from headrace._runtime.heavy import HeavyKeys
 from headrace._runtime.operator import Feeder, Outputs
 from headrace._runtime.plain_keys import key_columns, number_keys
 from headrace._runtime.rows import Rows
 from headrace._runtime.windows.entry import timestamps_of
 from headrace._runtime.windows.folding import RowBuffer, fold_groups
-from headrace._runtime.windows.heavy import HeavyKeys
 from headrace._runtime.windows.sessions.gaps import split_ends
 from headrace._runtime.windows.sessions.intervals import Integers, merge_intervals
 from headrace._runtime.windows.sessions.layout import Layout, last_over

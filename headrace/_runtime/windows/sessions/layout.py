@@ -18,10 +18,10 @@ import pyarrow as pa
 from headrace._graph.nodes import SessionAggregate
 from headrace._runtime.aggregates.fold import Fold
 from headrace._runtime.aggregates.kinds import Setting, make_fold
+from headrace._runtime.arrivals import ARRIVALS
 from headrace._runtime.operator import HASH
 from headrace._runtime.plain_keys import plain_keys_schema
 from headrace._runtime.state import TableSpec, ValueSpec
-from headrace._runtime.windows.arrivals import ARRIVALS
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = [

@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._graph.nodes import LATE, MAIN, SessionAggregate
+from headrace._runtime.arrivals import PLACE_BITS, Arrivals
 from headrace._runtime.operator import KeyedOperator, Moment, Outlook, Outputs
 from headrace._runtime.rows import Rows
 from headrace._runtime.state import ShardState
-from headrace._runtime.windows.arrivals import PLACE_BITS, Arrivals
 from headrace._runtime.windows.sessions.absorbing import Absorber
 from headrace._runtime.windows.sessions.due import Due
 from headrace._runtime.windows.sessions.firing import Firing

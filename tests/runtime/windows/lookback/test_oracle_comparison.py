@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from headrace import aggregates as agg
 from headrace._graph.nodes import LookBackAggregate
-from headrace._runtime.windows.lookback import expansion, pending, view
+from headrace._runtime import pending
+from headrace._runtime.windows.lookback import expansion, view
 from headrace._runtime.windows.lookback.history import History
 from headrace._runtime.windows.lookback.ranges import Ranges
 from headrace.errors import EngineError

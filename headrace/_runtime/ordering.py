@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["places_within", "ranges", "stable_order", "starts_of"]
+__all__ = ["first_places", "places_within", "ranges", "stable_order", "starts_of"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -36,6 +36,13 @@ def starts_of(sizes: Integers) -> Integers:
     starts = np.cumsum(sizes)
     starts -= sizes
     return starts
+
+
+def first_places(groups: Integers, many: int) -> Integers:
+    """The place of the first row of each of so many groups, -1 where there is none."""
+    places = np.full(many, -1)
+    places[groups[::-1]] = np.arange(len(groups))[::-1]
+    return places
 
 
 def places_within(groups: Integers, sizes: Integers) -> Integers:

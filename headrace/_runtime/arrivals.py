@@ -1,8 +1,8 @@
-"""The order of arrival across panes: a number for every row that grows with each batch of its key group.
+"""The order of arrival of a step's rows: a number for every row that grows with each batch of its key group.
 
 Panes are kept apart by event time, so when several are put together their order of arrival is lost, unless it was
-written down. It is, for the aggregates that promise it. One counter a key group moves with the group's
-state when the number of shards changes, and is forgotten with the last pane.
+written down. It is, for the aggregates that promise it; and joins tell the rows of a key apart by it. One counter a key
+group moves with the group's state when the number of shards changes, and is forgotten when no row is left.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace._runtime.state import ShardState, TableSpec, ValueSpec
-from headrace.keys import KEY_GROUPS, key_groups
+from headrace._runtime.state import ShardState, Table, TableSpec, ValueSpec
+from headrace.keys import KEY_GROUPS, key_groups, lowest_hashes
 
 __all__ = ["ARRIVALS", "PLACE_BITS", "Arrivals"]
 
@@ -23,7 +23,6 @@ ARRIVALS = TableSpec(
 _BUCKET = 0
 #: Below these bits there is room for the place of a row in its fold.
 PLACE_BITS = 32
-_GROUP_SHIFT = np.uint64(57)
 
 
 class Arrivals:
@@ -35,10 +34,9 @@ class Arrivals:
     def count(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """A batch of these keys arrived: what to add to the place of each row in it."""
         groups = key_groups(hashes)
-        present = np.unique(groups)
+        present = np.flatnonzero(np.bincount(groups, minlength=KEY_GROUPS))
         table = self._state.table(ARRIVALS.name, _BUCKET)
-        # A group's own hash lies in the group, so its counter is found wherever the group goes.
-        slots, _ = table.upsert(present.astype(np.uint64) << _GROUP_SHIFT, [pa.array(present)])
+        slots = _slots(table, present)
         batches = table.values("batches")
         batches[slots] += 1
         table.touch(slots)
@@ -51,3 +49,17 @@ class Arrivals:
         if self._state.buckets(ARRIVALS.name):
             table = self._state.table(ARRIVALS.name, _BUCKET)
             table.remove(table.live())
+
+
+def _slots(table: Table, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The slots of the counters of these groups."""
+    slots = np.full(KEY_GROUPS, -1)
+    live = table.live()
+    slots[table.key(0, live).to_numpy()] = live
+    new = groups[slots[groups] < 0]
+    if len(new):
+        # A group's own hash lies in the group, so its counter is found wherever the group goes. All of them begin to
+        # look for it in the same cell, so it is looked for here only when it is not there.
+        numbers = new.astype(np.uint8)
+        slots[new], _ = table.upsert(lowest_hashes(numbers), [pa.array(numbers)])
+    return slots[groups]

@@ -1,4 +1,4 @@
-"""Rows that cross the shuffle as they are, for windows whose bounds only the other side knows.
+"""Rows that cross the shuffle as they are, for steps of which only the other side knows what becomes of them.
 
 A fed batch has some columns of the input, `__ts` (null where rows have no timestamps) and the hash of the key.
 Dictionaries and views become plain arrays, because state holds no others.
@@ -12,28 +12,32 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace._graph.nodes import WindowStep
-from headrace._runtime.aggregates.fold import Fold
-from headrace._runtime.aggregates.kinds import Setting, make_fold
+from headrace._runtime.heavy import HeavyKeys
 from headrace._runtime.operator import HASH
-from headrace._runtime.plain_keys import key_columns, number_keys, plain_key_type, plain_keys_schema
+from headrace._runtime.plain_keys import key_columns, number_keys, plain_key_type
 from headrace._runtime.rows import Rows
-from headrace._runtime.windows.folding import FOLD_BYTES, FOLD_ROWS
-from headrace._runtime.windows.heavy import HeavyKeys
-from headrace.aggregates import Aggregate
 from headrace.keys import hash_keys
 
 __all__ = [
+    "FOLD_BYTES",
+    "FOLD_ROWS",
     "TIMESTAMP",
+    "Gathered",
     "Unfolded",
-    "folds_in_order",
-    "is_enough",
     "join_batches",
     "plain_columns",
 ]
 
 #: The column of a fed batch that holds the timestamp.
 TIMESTAMP = "__ts"
+
+#: Rows handled at once. More of them share a key, and what is left costs more behind the shuffle than here;
+#: but beyond this many, and with about as many keys, grouping itself misses the caches.
+FOLD_ROWS = 524_288
+#: Wide rows are handled earlier.
+FOLD_BYTES = 64 << 20
+#: What is only sent need not be handled together: a few parcels are enough, and are still in the caches when they are split.
+SEND_BYTES = 8 << 20
 
 _OWN = [pa.field(TIMESTAMP, pa.int64()), pa.field(HASH, pa.uint64())]
 
@@ -43,22 +47,6 @@ def plain_columns(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([pa.field(name, plain_key_type(schema.field(name).type)) for name in names])
 
 
-def folds_in_order(node: WindowStep) -> tuple[Fold, ...]:
-    """What computes the aggregates where parts are merged in the order in which their rows arrived.
-
-    Then no order need be kept beside them. Values that count once are kept as lists, since members of a table
-    cannot be told apart by window.
-    """
-    keys = plain_keys_schema(node.keys, node.input_schema)
-    columns = plain_columns(node.input_schema, node.input_schema.names)
-
-    def setting(aggregate: Aggregate) -> Setting:
-        overlapping = aggregate.kind == "count_distinct"
-        return Setting(node.uid, columns, keys, overlapping=overlapping, weighted=node.weighted)
-
-    return tuple(make_fold(name, a, setting(a)) for name, a in node.aggregates)
-
-
 class Unfolded:
     """Makes fed batches of rows, and keeps them until they are sent."""
 
@@ -66,7 +54,7 @@ class Unfolded:
         self._keys = keys
         self._columns = columns
         self._schema = pa.schema([*columns, *_OWN])
-        self._batches: list[pa.RecordBatch] = []
+        self._gathered = Gathered(SEND_BYTES)
         self._joined: list[pa.RecordBatch] = []
         self._weights = HeavyKeys(tuple(keys))
 
@@ -83,8 +71,8 @@ class Unfolded:
         keys = key_columns(self._keys, named, len(rows))
         sent = [_as_type(named[field.name], field.type) for field in self._columns]
         arrays = [*sent, _timestamps(rows), pa.array(hash_keys(keys))]
-        self._batches.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        if is_enough(self._batches):
+        self._gathered.add(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        if self._gathered.is_enough:
             self._join()
 
     def take(self) -> list[pa.RecordBatch]:
@@ -94,10 +82,10 @@ class Unfolded:
         return joined
 
     def _join(self) -> None:
-        if self._batches:
-            self._joined.append(join_batches(self._batches))
-            self._batches = []
-            self._weigh(self._joined[-1])
+        batch = self._gathered.take()
+        if batch is not None:
+            self._joined.append(batch)
+            self._weigh(batch)
 
     def _weigh(self, batch: pa.RecordBatch) -> None:
         named = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -109,10 +97,30 @@ class Unfolded:
             self._weights.see([key.take(places) for key in keys], pa.array(np.bincount(numbers)))
 
 
-def is_enough(batches: Sequence[pa.RecordBatch]) -> bool:
-    """Whether these batches are worth being handled together."""
-    rows = sum(batch.num_rows for batch in batches)
-    return bool(rows >= FOLD_ROWS or sum(batch.nbytes for batch in batches) >= FOLD_BYTES)
+class Gathered:
+    """Batches of the same columns that wait until they are worth being handled together."""
+
+    def __init__(self, limit: int = FOLD_BYTES) -> None:
+        self._limit = limit
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Keep one more."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are many rows, or large ones."""
+        return self._rows >= FOLD_ROWS or self._bytes >= self._limit
+
+    def take(self) -> pa.RecordBatch | None:
+        """All as one batch, which is not kept; None if there are none."""
+        batches, self._batches = self._batches, []
+        self._rows = self._bytes = 0
+        return join_batches(batches) if batches else None
 
 
 def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

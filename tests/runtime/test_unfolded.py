@@ -9,10 +9,10 @@ import pytest
 
 from headrace import aggregates as agg
 from headrace._graph.nodes import CountAggregate
+from headrace._runtime import unfolded
 from headrace._runtime.operator import HASH
 from headrace._runtime.rows import Rows
-from headrace._runtime.windows import unfolded
-from headrace._runtime.windows.unfolded import TIMESTAMP, Unfolded, plain_columns
+from headrace._runtime.unfolded import TIMESTAMP, Unfolded, plain_columns
 from headrace.keys import hash_keys
 from headrace.windows import Count
 from tests.runtime.keyed_harness import timed_rows

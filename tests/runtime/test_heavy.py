@@ -12,9 +12,9 @@ import pytest
 
 from headrace import aggregates as agg
 from headrace._runtime.audit import observed
+from headrace._runtime.heavy import HeavyKeys, heaviest
 from headrace._runtime.report import TaskReport
 from headrace._runtime.rows import Rows
-from headrace._runtime.windows.heavy import HeavyKeys, heaviest
 from headrace._runtime.windows.panes.feeder import WindowFeeder
 from headrace.aggregates import Aggregate
 from headrace.windows import Window

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace._runtime.windows.ordering import places_within, ranges, stable_order, starts_of
+from headrace._runtime.ordering import places_within, ranges, stable_order, starts_of
 
 words = st.integers(-(2**63), 2**63 - 1)
 
