@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -23,7 +23,7 @@ MISSING: Any = object()
 class Cache:
     """How much of what was looked up is kept in each worker process.
 
-    `size` keys, those used last; for `ttl` since they were asked for, or for good. With `negative` it is also kept that a
+    `size` keys, those used last; for `ttl` since the answer, or for good. With `negative` it is also kept that a
     key has no row. A row that changes over there is seen when its entry has run out, so without `ttl` never.
     """
 
@@ -67,6 +67,12 @@ class Entries:
                 return MISSING
             self._kept.move_to_end(key)
             return entry[1]
+
+    def get_all(self, keys: Sequence[Hashable]) -> dict[Hashable, Any]:
+        """The same for many keys, which are all different."""
+        if not self._kept:
+            return dict.fromkeys(keys, MISSING)
+        return {key: self.get(key) for key in keys}
 
     def put(self, key: Hashable, row: Any) -> None:
         """Keep a row, or that there is none, as far as the cache allows it."""

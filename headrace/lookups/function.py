@@ -14,15 +14,17 @@ import secrets
 import threading
 from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
 from headrace.errors import BuildError
 from headrace.lookups.cache import MISSING, Cache, Entries
 from headrace.lookups.gathering import Gathering
+from headrace.lookups.rows import rows_schema
+from headrace.schema import as_schema
 
-__all__ = ["LookupFunction"]
+__all__ = ["LookupFunction", "gathering_of"]
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -51,6 +53,12 @@ class LookupFunction(Generic[K, R]):
     cache: Cache | None = None
     #: At most so many keys to a call.
     batch_size: int = 1000
+    #: For `join_lookup`: how many calls may be on their way at once.
+    concurrency: int = 4
+    #: For `join_lookup`: the columns of a row, as a dataclass, a mapping of names to types or an Arrow schema.
+    schema: Any = None
+    #: For `join_lookup`: what the columns of the key are called there, if rows may have them.
+    key_columns: tuple[str, ...] = ()
     _identity: str
 
     def __new__(cls, *_arguments: Any, **_options: Any) -> LookupFunction[K, R]:
@@ -62,6 +70,9 @@ class LookupFunction(Generic[K, R]):
         # Travels with the object: copies of it that come into a process later find what the first has opened.
         made._identity = secrets.token_hex(8)
         return made
+
+    def __repr__(self) -> str:
+        return type(self).__name__
 
     async def open(self) -> None:
         """Called before the first `fetch` of a process, in its event loop. May be a plain function."""
@@ -77,11 +88,29 @@ class LookupFunction(Generic[K, R]):
         """The same for clients that are not asynchronous; called in a thread."""
         raise NotImplementedError
 
+    def typed(self, schema: pa.Schema | None) -> tuple[LookupFunction[K, R], pa.Schema | None]:
+        """For `join_lookup`: the look-up that gives rows of these columns, and the columns; None if nobody knows them.
+
+        Without any they are those of `schema`, or of the rows that `fetch` or `lookup` is annotated with.
+        """
+        if schema is None and self.schema is not None:
+            schema = as_schema(self.schema)
+        if schema is None:
+            named = self.lookup if type(self).fetch is LookupFunction.fetch else self.fetch
+            schema = rows_schema(named)
+        return self, schema
+
+    def _anew(self) -> Self:
+        """A copy that shares nothing of what is known with this one."""
+        made = copy.copy(self)
+        made._identity = secrets.token_hex(8)  # noqa: SLF001 - of this class
+        return made
+
     async def get(self, key: K | None) -> R | None:
         """The row of a key, or None."""
         if key is None:
             return None
-        gathering = _gathering(self, self._identity)
+        gathering = gathering_of(self)
         row: R | None = gathering.entries.get(key)
         if row is MISSING:
             row = (await gathering.ask(key).found()).get(key)
@@ -89,7 +118,7 @@ class LookupFunction(Generic[K, R]):
 
     async def get_many(self, keys: Sequence[K | None]) -> list[R | None]:
         """The rows of keys, in their order; a key that is there twice is asked for once."""
-        gathering = _gathering(self, self._identity)
+        gathering = gathering_of(self)
         rows: dict[K | None, R | None] = {}
         asked = {}
         for key in dict.fromkeys(keys):
@@ -117,8 +146,9 @@ _runner: asyncio.Runner | None = None
 _turn = threading.Lock()
 
 
-def _gathering(function: LookupFunction[Any, Any], identity: str) -> Gathering:
-    loop = asyncio.get_running_loop()
+def gathering_of(function: LookupFunction[Any, Any]) -> Gathering:
+    """The calls of a look-up in the event loop that runs."""
+    loop, identity = asyncio.get_running_loop(), function._identity  # noqa: SLF001 - of this module
     known = _gatherings.get((identity, id(loop)))
     if known is not None and known.loop is loop:
         return known

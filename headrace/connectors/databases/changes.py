@@ -1,7 +1,9 @@
 """What an epoch does to a table in the end: the last change of each key, and nothing of the ones before it.
 
-At most one row of a key reaches the server, so a merge never meets a key twice. A key whose last change is a
-withdrawal ("-D", or a "-U" that nothing follows) is deleted. Rows come out in the order of their keys: a server's
+At most one row of a key reaches the server, so a merge never meets a key twice. A key is deleted if what is left of it is a
+withdrawal ("-D", or a "-U" that nothing replaces). Rows of several shards have no order, so a withdrawal takes back the row
+that it describes, wherever that stands: behind a new row, that of an old one says nothing of the new one. What has
+nothing but its key takes back whatever came before it. Rows come out in the order of their keys: a server's
 index is filled twice as fast that way, and two jobs that write to one table lock its rows in the same order.
 """
 
@@ -15,8 +17,11 @@ import pyarrow.compute as pc
 
 from headrace._graph.changes import CHANGE
 from headrace.errors import SinkRefused
+from headrace.keys import check_key_type, hash_keys
 
 __all__ = ["Effect", "effect", "flaw"]
+
+Places = npt.NDArray[np.int64]
 
 _KNOWN = pa.array(["+I", "-U", "+U", "-D"])
 _WITHDRAWING = pa.array(["-U", "-D"])
@@ -35,10 +40,12 @@ def effect(rows: pa.Table, key: Sequence[str], change: pa.ChunkedArray | None) -
     wrong = flaw(rows, key, change)
     if wrong is not None:
         raise SinkRefused(wrong)
-    last = _last_of_each(rows, key)
-    kept = rows.take(last)
+    order, ends = _by_key(rows, key)
     if change is None:
-        return Effect(kept, rows.select(list(key)).slice(0, 0))
+        return Effect(rows.take(order[ends]), rows.select(list(key)).slice(0, 0))
+    rows, change = rows.take(order), change.take(order)
+    last = _deciding(rows, key, change, ends)
+    kept = rows.take(last)
     gone = pc.is_in(change.take(last), _WITHDRAWING)
     return Effect(kept.filter(pc.invert(gone)), kept.select(list(key)).filter(gone))
 
@@ -64,8 +71,61 @@ def flaw(
     return None
 
 
-def _last_of_each(rows: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The numbers of the rows that no other of the same key follows, in the order of the keys."""
+def _deciding(
+    rows: pa.Table, key: Sequence[str], change: pa.ChunkedArray, ends: Places
+) -> Places:  # fmt: skip
+    """Of rows by key, with the last place of each: the place of the row that says what becomes of the key."""
+    minus = pc.is_in(change, _WITHDRAWING).to_numpy()
+    if not minus.any() or minus.all():
+        return ends
+    keys = np.searchsorted(ends, np.arange(len(minus)))
+    contents = _contents(rows)
+    balance = np.zeros(int(contents.max()) + 1, np.int64)
+    np.add.at(balance, contents, np.where(minus, -1, 1))
+    places = np.arange(len(minus))
+    bare = minus & (balance[contents] < 0) & _has_only_key(rows, key)
+    wiped = _greatest(keys[bare], places[bare], len(ends))
+    stays = ~minus & (balance[contents] > 0) & (places > wiped[keys])
+    found = _greatest(keys[stays], places[stays], len(ends))
+    # All cancels out: an update to the same row stays in whichever order it comes, a row that came and went is gone.
+    open_keys = np.ones(len(ends), bool)
+    open_keys[keys[balance[contents] != 0]] = False
+    same = (
+        open_keys[keys]
+        & pc.equal(change, "+U").to_numpy()
+        & pc.equal(change.take(ends[keys]), "-U").to_numpy()
+    )
+    found = np.maximum(found, _greatest(keys[same], places[same], len(ends)))
+    unsettled = np.where(open_keys, ends, _greatest(keys[minus], places[minus], len(ends)))
+    return np.where(found >= 0, found, unsettled)
+
+
+def _contents(rows: pa.Table) -> Places:
+    """Numbers of rows, equal where all columns are; of nested ones equal rows have the same."""
+    columns = [c.combine_chunks() for c in rows.columns if check_key_type(c.type)]
+    hashes = hash_keys(columns)
+    codes: Places = np.unique(hashes, return_inverse=True)[1]
+    return codes
+
+
+def _has_only_key(rows: pa.Table, key: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which rows say nothing but their key."""
+    others = [name for name in rows.column_names if name not in key]
+    null = [rows.column(name).is_null().to_numpy() for name in others]
+    found: npt.NDArray[np.bool_] = (
+        np.logical_and.reduce(null) if null else np.zeros(len(rows), bool)
+    )
+    return found
+
+
+def _greatest(keys: Places, places: Places, many: int) -> Places:
+    found = np.full(many, -1)
+    np.maximum.at(found, keys, places)
+    return found
+
+
+def _by_key(rows: pa.Table, key: Sequence[str]) -> tuple[Places, Places]:
+    """The rows in the order of their keys, and then of their arrival; the places in it of the last of each key."""
     keys = pa.table({name: _comparable(rows.column(name)) for name in key})
     # Stable: rows of one key stay in the order of their arrival.
     order = pc.sort_indices(keys, [(name, "ascending") for name in key])
@@ -75,8 +135,7 @@ def _last_of_each(rows: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
     for column in ordered.columns:
         differs = pc.not_equal(column.slice(0, max(len(column) - 1, 0)), column.slice(1))
         is_last[:-1] |= differs.to_numpy(zero_copy_only=False)
-    found: npt.NDArray[np.int64] = order.to_numpy()[is_last].astype(np.int64)
-    return found
+    return order.to_numpy().astype(np.int64), np.flatnonzero(is_last)
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

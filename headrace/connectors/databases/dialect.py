@@ -112,6 +112,8 @@ class Dialect(ABC):
     takes_nul: bool = True
     #: Any value as text; `{}` is the value.
     as_text: str = "CAST({} AS text)"
+    #: A number as a double.
+    as_double: str = "CAST({} AS double precision)"
 
     @abstractmethod
     def quote(self, name: str) -> str:

@@ -95,6 +95,7 @@ class MySqlDialect(Dialect):
         " `at` timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (`incarnation`, `sink`)"
     )
     as_text = "CAST({} AS CHAR)"
+    as_double = "({} + 0e0)"
     table_options = " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
     def quote(self, name: str) -> str:

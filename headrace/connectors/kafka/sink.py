@@ -47,7 +47,8 @@ class KafkaSink(Sink):
     is a column of maps, `timestamp` one of instants. The value has all columns but `topic_column` and `headers`.
 
     `mode="upsert"` is for compacted topics: the last value of a key is true. Rows with the column `change` are
-    written as what they mean: "+I" and "+U" as values, "-D" as a tombstone, "-U" not at all.
+    written as what they mean: "+I" and "+U" as values, "-D" as a tombstone, and so a "-U" that no row of its key
+    follows.
 
     `guarantee`: exactly once (readers use `isolation.level=read_committed`), at least once, or none. Publishing runs
     in lanes, side by side; their number is fixed at the first start (the topic's partitions, at most 4). If a topic
