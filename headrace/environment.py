@@ -19,6 +19,7 @@ from headrace._graph.plan import Plan
 from headrace._graph.validate import check_columns, dangling, require_runnable
 from headrace._plan.capabilities import check_supported
 from headrace._plan.depths import measure
+from headrace._plan.rewrites import rewritten
 from headrace._plan.settings import RunSettings
 from headrace._plan.stages import compile_plan, reaching_a_sink, with_limit
 from headrace._plan.strategies import check_source_strategy
@@ -111,8 +112,11 @@ class Environment:
     def explain(self) -> str:
         """The graph, its stages and its shuffles as text."""
         kept = reaching_a_sink(self._graph.nodes)
-        depths = measure(kept)
-        return explain(self._name, self._graph.nodes, depths.entered, depths.stage_of)
+        running = {node.id: node for node in rewritten(kept)}
+        depths = measure(running.values())
+        shown = [running.get(node.id, node) for node in self._graph.nodes]
+        folded = {node.id for node in kept if node.id not in running}
+        return explain(self._name, shown, depths.entered, depths.stage_of, folded)
 
     def plan(self, *, shards: int | None = None) -> Plan:
         """What would run, checked as a whole. `shards` is for tests; by default as `execute` has it."""

@@ -10,8 +10,10 @@ import pyarrow as pa
 
 from headrace._graph import nodes
 from headrace._graph.graph import Graph
+from headrace._graph.join_nodes import Keep
 from headrace._graph.nodes import OnError, Port
 from headrace._graph.validate import errors_port, require_event_time
+from headrace.joins import JoinSteps
 from headrace.outputs import OutputTag
 from headrace.process_functions import KeyedBatchFunction, KeyedProcessFunction, ReduceFunction
 from headrace.stream import Stream
@@ -20,12 +22,13 @@ from headrace.windows import Assigner, Count
 
 if TYPE_CHECKING:
     from headrace.connected import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+    from headrace.joined import JoinResult
     from headrace.processed import ProcessResult
 
 __all__ = ["KeyedStream"]
 
 
-class KeyedStream:
+class KeyedStream(JoinSteps):
     """Rows grouped by key: what comes next sees all rows of a key together.
 
     bids.key_by("auction").window(hr.windows.Tumbling(timedelta(seconds=10)))
@@ -129,6 +132,49 @@ class KeyedStream:
             on_error=on_error,
             uid=uid,
         )
+
+    def first(
+        self, *, ttl: timedelta | None = None, forever: bool = False, uid: str | None = None
+    ) -> JoinResult:
+        """The first row of each key that arrives; all others are dropped.
+
+        State: a row for every key, for `ttl` by the clock or for ever, which `forever=True` says is meant. A join behind it
+        keeps the row itself, and knows that there is only one.
+        """
+        from headrace.joined_regular import add_keep
+
+        return add_keep(self, Keep("first"), ttl=ttl, forever=forever, uid=uid)
+
+    def last(
+        self, *, ttl: timedelta | None = None, forever: bool = False, uid: str | None = None
+    ) -> JoinResult:
+        """The last row of each key that has arrived, as changes: it replaces the one before it.
+
+        Results have the column `change`: "+I" for the first row of a key, then "-U" with the old one and "+U" with the
+        new. If the stream carries changes itself, a row that is deleted there is deleted here. State: as of `first`.
+        """
+        from headrace.joined_regular import add_keep
+
+        return add_keep(self, Keep("last"), ttl=ttl, forever=forever, uid=uid)
+
+    def top(
+        self,
+        by: str | Sequence[str],
+        *,
+        descending: bool | Sequence[bool] = True,
+        ttl: timedelta | None = None,
+        forever: bool = False,
+        uid: str | None = None,
+    ) -> JoinResult:
+        """The best row of each key so far, by one or several columns, as changes; of equal ones the first.
+
+        By default the greatest is the best. Nulls are the worst. State: as of `first`.
+
+            bids.key_by("auction").top(["price", "date_time"], descending=[True, False], uid="winning")
+        """
+        from headrace.joined_regular import add_keep, top_of
+
+        return add_keep(self, top_of(by, descending), ttl=ttl, forever=forever, uid=uid)
 
     def window(self, window: Assigner) -> WindowedStream:
         """Cut the rows of every key into windows: one of `hr.windows`, or your own `WindowAssigner`."""

@@ -12,7 +12,7 @@ It is neither Python's `hash()` nor a cryptographic one.
 import functools
 import hashlib
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ __all__ = [
     "hash_keys",
     "home_in",
     "key_groups",
+    "lowest_hashes",
     "shards_of",
 ]
 
@@ -85,6 +86,11 @@ def extend_hashes(hashes: Words, columns: Sequence[pa.Array]) -> Words:
 def key_groups(hashes: Words) -> npt.NDArray[np.uint8]:
     """The key group of each hash: its top seven bits."""
     return (hashes >> _GROUP_SHIFT).astype(np.uint8)
+
+
+def lowest_hashes(groups: npt.NDArray[Any]) -> Words:
+    """A hash in each of these key groups: the lowest."""
+    return groups.astype(np.uint64) << _GROUP_SHIFT
 
 
 def shards_of(groups: npt.NDArray[np.uint8], shards: int) -> npt.NDArray[np.int64]:

@@ -13,7 +13,7 @@ from headrace.schema import as_schema
 __all__ = ["OutputTag"]
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,99}")
-_TAKEN = ("main", "late", "errors")
+_TAKEN = ("main", "late", "late_right", "errors")
 
 
 class OutputTag:

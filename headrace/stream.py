@@ -25,6 +25,7 @@ from headrace._plan.strategies import check_assigned_strategy
 from headrace.endpoints import Sink
 from headrace.errors import BuildError, SchemaError
 from headrace.expressions import Expression
+from headrace.joins import JoinSteps
 from headrace.outputs import OutputTag
 from headrace.process_functions import ProcessFunction
 from headrace.schema import arrow_type, describe_fields, return_type
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["SourceStream", "Stream", "TimedStream"]
 
 
-class Stream(StatelessSteps):
+class Stream(StatelessSteps, JoinSteps):
     """Rows of one schema on their way through a job. Made by `Environment.from_source` and by steps.
 
     bids.filter(hr.col("price") > 100).select("auction", usd=hr.col("price") * 0.908).sink_to(sink)

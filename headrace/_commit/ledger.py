@@ -5,8 +5,10 @@ Counts by step: `in`, `out`, `late`, `filtered`, `dead` (dead-lettered), `held` 
 
     one     in = out + late + filtered + dead     map, filter, select, source, sink: a row is a row; split: on the
                 + all sides                       main output or on one other
-    many    in >= dead                            flat_map, map_batches, process: a row may become any number
-    keyed   in = held + late + dead               windows: rows go into state, results are new rows
+    many    in >= dead + filtered                 flat_map, map_batches, process, join_lookup in files: a row may become
+                                                  any number
+    keyed   in = held + late + dead               windows, joins: rows go into state, results are new rows;
+                                                  late rows of a join's right are counted as `late_right`
     moved   in = held + dead, out = held          repartition: what goes into the shuffle comes out of it
 
 and along every edge, what a step takes in is what those before it put out.
@@ -22,7 +24,7 @@ from headrace.errors import EngineError
 
 __all__ = ["COUNTS", "Law", "Ledger"]
 
-COUNTS = ("in", "out", "late", "filtered", "skipped", "dead", "held")
+COUNTS = ("in", "out", "late", "late_right", "filtered", "skipped", "dead", "held")
 
 Law = Literal["one", "many", "keyed", "moved"]
 Counts = Mapping[str, Mapping[str, int]]
@@ -71,10 +73,12 @@ class Ledger:
     def _broken(self, uid: str, law: Law) -> Iterator[str]:
         taken, dead = self.count(uid, "in"), self.count(uid, "dead")
         if law == "many":
-            if dead > taken:
-                yield f"step {uid!r} took in {taken} rows and dead-lettered {dead}"
+            filtered = self.count(uid, "filtered")
+            if dead + filtered > taken:
+                told = f" and filtered {filtered}" if filtered else ""
+                yield f"step {uid!r} took in {taken} rows and dead-lettered {dead}{told}"
             return
-        parts = ["held", "late", "dead"]
+        parts = ["held", "late", "late_right", "dead"]
         if law == "one":
             sides = [name for name in self.counts.get(uid, {}) if name.startswith("side:")]
             parts = ["out", "late", "filtered", "skipped", "dead", *sides]

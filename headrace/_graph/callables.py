@@ -19,7 +19,7 @@ import pyarrow as pa
 from headrace.errors import BuildError, SchemaError
 from headrace.schema import as_schema, require_field
 
-__all__ = ["check_row_function", "describe_callable", "require_callable"]
+__all__ = ["check_row_function", "describe_callable", "is_coroutine", "require_callable"]
 
 _SUBSCRIPT = frozenset({"BINARY_SUBSCR", "BINARY_OP"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
@@ -34,12 +34,12 @@ def require_callable(function: Any, verb: str, takes: str, *, awaited: bool = Fa
         raise BuildError(
             f"{verb} takes a function of {takes}, not {function!r} ({type(function).__name__})."
         )
-    if _is_coroutine(function) and not awaited:
+    if is_coroutine(function) and not awaited:
         raise BuildError(
             f"{describe_callable(function)} is a coroutine function; {verb} calls plain functions."
             " Use map_async, which awaits it."
         )
-    if awaited and not _is_coroutine(function):
+    if awaited and not is_coroutine(function):
         raise BuildError(
             f"{verb} awaits its function, but {describe_callable(function)} is a plain one; write"
             " `async def`, or use map."
@@ -84,7 +84,8 @@ def describe_callable(function: Callable[..., Any]) -> str:
     return f"'{name}'" if name else f"the {type(function).__name__}"
 
 
-def _is_coroutine(function: Any) -> bool:
+def is_coroutine(function: Any) -> bool:
+    """Whether what it returns must be awaited."""
     called = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)  # noqa: B004 - the method itself
     tests = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return any(test(each) for test in tests for each in (function, called))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from headrace._graph.join_nodes import JoinStep
 from headrace._graph.nodes import ERRORS, MAIN, Node, Port, ProcessStep, ReadSource, WindowStep
 
 __all__ = ["CHANGE", "carries_changes"]
@@ -15,8 +16,10 @@ def carries_changes(nodes: Sequence[Node], port: Port) -> bool:
     node = nodes[port.node]
     if port.output == ERRORS:
         return False
+    if isinstance(node, JoinStep) and port.output == MAIN:
+        return node.emits_changes
     if isinstance(node, WindowStep) and port.output == MAIN:
-        return node.accumulation == "retracting"
+        return node.accumulation == "retracting" or getattr(node, "emits_changes", False)
     if isinstance(node, ReadSource):
         return node.source.carries_changes
     if isinstance(node, ProcessStep) and CHANGE not in node.output_schema(port.output).names:

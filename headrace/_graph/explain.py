@@ -13,9 +13,10 @@ stages
   1 hosts      per-auction -> results
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 
+from headrace._graph.join_nodes import JoinStep, KeepRow, LookupJoin
 from headrace._graph.nodes import (
     MAIN,
     AssignTimestamps,
@@ -41,21 +42,29 @@ def explain(
     nodes: Sequence[Node],
     entered: Mapping[int, frozenset[int]],
     stage_of: Mapping[int, int],
+    folded: Collection[int] = (),
 ) -> str:
-    """The text. `entered` are the stages in which a step takes rows in, `stage_of` those of keyed steps."""
+    """The text. `entered` are the stages in which a step takes rows in, `stage_of` those of keyed steps.
+
+    `folded` are steps whose work a later one does with its own.
+    """
     stages = 1 + max(stage_of.values(), default=0)
     head = f"job '{job}': {_count(stages, 'stage')}, {_count(stages - 1, 'shuffle')}"
-    graph = _aligned([_row(node, nodes, node.id in entered) for node in nodes])
+    graph = _aligned([_row(node, nodes, _remark(node, entered, folded)) for node in nodes])
     line = list(_stage_lines(nodes, entered, stage_of, stages))
     return "\n".join([head, "", "graph", *graph, "", "stages", *line])
 
 
-def _row(node: Node, nodes: Sequence[Node], runs: bool) -> tuple[str, ...]:
+def _row(node: Node, nodes: Sequence[Node], remark: str) -> tuple[str, ...]:
     taken = ", ".join(_port(port, nodes) for port in node.inputs)
-    about = _about(node) + (f"  <- {taken}" if taken else "")
-    if not runs:
-        about += "  (reaches no sink: not run)"
+    about = _about(node) + (f"  <- {taken}" if taken else "") + remark
     return node.uid, node.verb, node.where, about
+
+
+def _remark(node: Node, entered: Collection[int], folded: Collection[int]) -> str:
+    if node.id in folded:
+        return "  (done by the step behind it)"
+    return "" if node.id in entered else "  (reaches no sink: not run)"
 
 
 def _about(node: Node) -> str:
@@ -71,6 +80,9 @@ def _about(node: Node) -> str:
         return repr(node.condition)
     if isinstance(node, WindowStep):
         return _window(node)
+    if isinstance(node, JoinStep | LookupJoin):
+        how = "" if isinstance(node, KeepRow) else f"{node.how} "
+        return f"{how}{node} {_by(node)}"
     if isinstance(node, Split):
         return ", ".join(f"{name} = {_code(condition)}" for name, condition in node.conditions)
     text = _function(node)
@@ -137,6 +149,8 @@ def _window(node: WindowStep) -> str:
 def _by(node: Node) -> str:
     if isinstance(node, KeyedProcess):
         return _by_inputs(node)
+    if isinstance(node, JoinStep):
+        return f"by {' and '.join(', '.join(keys) for keys in node.keys)}"
     keys = getattr(node, "keys", ())
     if isinstance(node, Repartition) and not keys:
         return "evenly" if node.function is None else f"by {_code(node.function)}"

@@ -23,7 +23,13 @@ from headrace._graph.places import calling_depth
 from headrace.errors import UnboundedStateWarning
 from headrace.state import StateSpec
 
-__all__ = ["has_few_values", "warn_of_unbounded", "warn_of_unbounded_reduce"]
+__all__ = [
+    "has_few_values",
+    "warn_of_unbounded",
+    "warn_of_unbounded_join",
+    "warn_of_unbounded_reduce",
+    "warn_of_unbounded_rows",
+]
 
 #: Of keys that may come and go; the other kinds belong to the step as a whole.
 _OF_KEYS = frozenset({"value", "list", "map", "reducing", "aggregating"})
@@ -69,6 +75,32 @@ def warn_of_unbounded_reduce(uid: str, where: str, keys: Iterable[tuple[str, pa.
         _warn(
             f"'{uid}' ({where}) keeps a row for every {_key([name for name, _ in keys])} that ever comes. Reduce in a"
             " window, or say that it is meant: reduce(..., forever=True)."
+        )
+
+
+def warn_of_unbounded_rows(
+    uid: str, where: str, keys: Iterable[tuple[str, pa.DataType]], rule: str
+) -> None:
+    """Warn of a step that keeps a row for every key that ever came."""
+    keys = tuple(keys)
+    if not all(has_few_values(kind) for _, kind in keys):
+        _warn(
+            f"'{uid}' ({where}) keeps a row for every {_key([name for name, _ in keys])} that ever comes. Give it a time"
+            f" to live, {rule}(..., ttl=timedelta(...)), or say that it is meant: {rule}(..., forever=True)."
+        )
+
+
+def warn_of_unbounded_join(
+    uid: str, where: str, inputs: Iterable[str], once: Iterable[str] = ()
+) -> None:
+    """Warn of a regular join that keeps all rows of some inputs, or of each key of some `once` a row."""
+    named = [f"every row of {_key(inputs)}"] if (inputs := tuple(inputs)) else []
+    named += [f"a row for every key of {_key(once)}"] if (once := tuple(once)) else []
+    if named:
+        _warn(
+            f"The join '{uid}' ({where}) keeps {' and '.join(named)} for ever, because a partner may always come. Give rows a"
+            " time to live, join(..., ttl=timedelta(...)); if both have event time take interval_join or window_join,"
+            " which forget; or say that it is meant: join(..., forever=True)."
         )
 
 

@@ -1,9 +1,7 @@
 """One frozen dataclass per operation. A node is data: it names its inputs and its schema, and runs nothing.
 
-Every output of a node is a `Port`. All nodes have the output `main`; a source and a keyed step also have
-`errors` (rows that could not be used), and a window has `late`. Rows on `errors` of a keyed step arise where
-its input arises, before the shuffle, and so do those on `late` unless the node says `late_behind`; all other
-outputs come out behind it.
+Every output of a node is a `Port`. All nodes have `main`; a source and a keyed step also have `errors` (rows that could not be
+used), and a window has `late`. These two arise before the shuffle unless a node says otherwise, all others behind it.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -27,6 +25,7 @@ __all__ = [
     "ERRORS",
     "ERRORS_SCHEMA",
     "LATE",
+    "LATE_RIGHT",
     "MAIN",
     "Accumulation",
     "AssignTimestamps",
@@ -62,6 +61,7 @@ __all__ = [
 
 MAIN = "main"
 LATE = "late"
+LATE_RIGHT = "late_right"  # of the second input of a join
 ERRORS = "errors"
 
 #: What a firing does with the results that went before it, see `WindowedStream`.
@@ -88,7 +88,8 @@ ERRORS_SCHEMA = pa.schema(
 
 def count_of(output: str) -> str:
     """The count of the ledger under which the rows of an output stand."""
-    return {MAIN: "out", LATE: "late", ERRORS: "dead"}.get(output, f"side:{output}")
+    own = {MAIN: "out", LATE: "late", LATE_RIGHT: "late_right", ERRORS: "dead"}
+    return own.get(output, f"side:{output}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +214,11 @@ class Select(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class FilterBy(Node):
-    """A condition as an expression; null counts as false."""
+    """A condition as an expression; null counts as false. `taken`: the columns that somebody behind it looks at, if known."""
 
     verb = "filter"
     condition: Expression
+    taken: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,6 +330,8 @@ class WindowProcess(WindowStep):
     batches: Callable[[pa.RecordBatch, Any], pa.RecordBatch] | None = None
     #: (name, columns) of side outputs
     side_outputs: tuple[tuple[str, pa.Schema], ...] = ()
+    #: The function withdraws what it said before, by the column `change`.
+    emits_changes: bool = False
 
     def output_schema(self, output: str) -> pa.Schema:
         """Side outputs have columns of their own."""

@@ -29,8 +29,9 @@ class Summary:
 
     @property
     def late(self) -> int:
-        """Rows that came too late for all their windows."""
-        return sum(counts.get("late", 0) for counts in self.counts.values())
+        """Rows that came too late for all their windows, or for a join."""
+        both = ("late", "late_right")
+        return sum(counts.get(name, 0) for counts in self.counts.values() for name in both)
 
     @property
     def dead(self) -> int:

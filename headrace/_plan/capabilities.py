@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from headrace._graph import nodes
+from headrace._graph import join_nodes, nodes
 from headrace._graph.nodes import Node
 from headrace.errors import BuildError
 
@@ -96,6 +96,51 @@ OPERATIONS = (
         "key_by(...).process",
         nodes.KeyedProcess,
         "state, timers and side outputs for each key; row by row or on columns; two inputs, broadcast",
+    ),
+    Operation(
+        "window_join",
+        join_nodes.WindowJoin,
+        "pairs of an aligned window: inner, left, right, full, semi, anti; lateness. Other windows, and co_group: by row",
+    ),
+    Operation(
+        "window_join with its own max or min",
+        join_nodes.WindowExtreme,
+        "the rows that have the extreme of their window: picked by the planner for a semi join",
+    ),
+    Operation(
+        "interval_join",
+        join_nodes.IntervalJoin,
+        "pairs near each other in time: inner, left, right, full; state goes with the watermark",
+    ),
+    Operation(
+        "join_versioned, join_asof",
+        join_nodes.AsOfJoin,
+        "the version at a row's time; nearest earlier, nearest later, nearest, within a tolerance: inner, left",
+    ),
+    Operation(
+        "join",
+        join_nodes.RegularJoin,
+        "all pairs of two or more streams, as changes: inner, left, right, full, semi, anti; TTL",
+    ),
+    Operation(
+        "first, last, top",
+        join_nodes.KeepRow,
+        "one row of each key, folded into a join behind it where that is all it is for",
+    ),
+    Operation(
+        "join(...).key_by(...).top",
+        join_nodes.TopPairJoin,
+        "the best pair of each key, where one input is a first(): picked by the planner",
+    ),
+    Operation(
+        "join(table.broadcast())",
+        join_nodes.BroadcastJoin,
+        "each row beside a small table that changes and that every shard has: inner, left",
+    ),
+    Operation(
+        "join_lookup",
+        join_nodes.LookupJoin,
+        "each row beside a table outside, one call for the distinct keys of a batch: inner, left",
     ),
     Operation("sink_to", nodes.WriteSink, "staged per epoch, then published"),
 )

@@ -65,19 +65,19 @@ def named_column(name: str, value: Any) -> tuple[str, Expression]:
     return name, value
 
 
-def check_keys(keys: Iterable[Any], schema: pa.Schema) -> None:
-    """Refuse columns that rows cannot be keyed by."""
+def check_keys(keys: Iterable[Any], schema: pa.Schema, what: str = "key_by") -> None:
+    """Refuse columns that rows cannot be keyed by; `what` asks for them."""
     keys = tuple(keys)
     if not keys:
-        raise BuildError(f"key_by needs columns. The fields are {describe_fields(schema)}.")
+        raise BuildError(f"{what} needs columns. The fields are {describe_fields(schema)}.")
     for key in keys:
         if callable(key):
-            raise BuildError("key_by takes one function alone, or names of columns.")
-        kind = require_field(schema, key, what="key_by").type
+            raise BuildError(f"{what} takes one function alone, or names of columns.")
+        kind = require_field(schema, key, what=what).type
         if not check_key_type(kind):
             raise SchemaError(
-                f"key_by: '{key}' is {kind}, which cannot be a key; keys are numbers, strings, bytes,"
+                f"{what}: '{key}' is {kind}, which cannot be a key; keys are numbers, strings, bytes,"
                 " booleans, dates, times and decimals."
             )
         if keys.count(key) > 1:
-            raise BuildError(f"key_by names '{key}' twice.")
+            raise BuildError(f"{what} names '{key}' twice.")

@@ -9,9 +9,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace._graph.graph import timekeepers
+from headrace._graph.join_nodes import LookupJoin
 from headrace._graph.nodes import (
     ERRORS,
     LATE,
+    LATE_RIGHT,
     AssignTimestamps,
     Node,
     Port,
@@ -32,7 +34,7 @@ class Depths:
     #: The stage that hosts a keyed step.
     stage_of: Mapping[int, int]
     #: What a keyed step goes by: uids of sources and of steps that assign timestamps, or the clock. Such a
-    #: step has them too: it is at the end of time when they are. So has a process function, which may ask.
+    #: step has them too: it is at the end of time when they are. So has a process function, which may ask, and a step that counts.
     feeds: Mapping[int, tuple[str, ...]]
     #: Keyed steps that tell late rows apart behind the shuffle.
     late_behind: Collection[int]
@@ -47,7 +49,7 @@ class Depths:
         if port.output == ERRORS:
             behind = {here} if port.node in self.errors_behind else ()
             return self.entered[port.node].union(behind)
-        if port.output == LATE and port.node not in self.late_behind:
+        if port.output in (LATE, LATE_RIGHT) and port.node not in self.late_behind:
             return self.entered[port.node]
         return frozenset({here})
 
@@ -67,7 +69,7 @@ def measure(nodes: Iterable[Node]) -> Depths:
         if node.keyed:
             stage_of[node.id] = 1 + max(entered[node.id])
             feeds[node.id] = _feeds(nodes, node)
-        elif isinstance(node, AssignTimestamps | RowProcess):
+        elif isinstance(node, AssignTimestamps | RowProcess | LookupJoin):
             feeds[node.id] = timekeepers(nodes, node.inputs)
     return depths
 

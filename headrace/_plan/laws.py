@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace._commit.ledger import Law
+from headrace._graph.join_nodes import LookupJoin
 from headrace._graph.nodes import (
     FlatMapRows,
     MapBatches,
@@ -35,4 +36,6 @@ def _law(node: Node) -> Law:
         return "moved"
     if node.keyed:
         return "keyed"
+    if isinstance(node, LookupJoin):
+        return "many" if node.many else "one"
     return "many" if isinstance(node, FlatMapRows | MapBatches | RowProcess) else "one"

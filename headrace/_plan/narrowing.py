@@ -1,14 +1,15 @@
-"""Which columns of a source anybody looks at, so that it need not make the others.
+"""Which columns anybody looks at, so that a source need not make the others, nor a filter keep them.
 
 A column is looked at unless every way from the source leads through steps that say which columns they use: filters and
-selections by expressions, aggregates over windows. User code, sinks and dead letters see whole rows.
+selections by expressions, aggregates over windows, look-ups by key. User code, sinks and dead letters see whole rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from headrace._graph.join_nodes import LookupJoin
 from headrace._graph.nodes import (
     ERRORS,
     LATE,
@@ -19,8 +20,8 @@ from headrace._graph.nodes import (
     Select,
     WindowAggregate,
 )
-from headrace.errors import EngineError
-from headrace.expressions import Call, Column, Constant, Expression
+from headrace._runtime.expressions import columns_in
+from headrace.expressions import Expression
 from headrace.watermarks import WatermarkStrategy
 
 __all__ = ["narrowed"]
@@ -31,12 +32,20 @@ _Takers = Mapping[Port, Sequence[Node]]
 
 
 def narrowed(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """The nodes, with sources that know what is asked of them."""
+    """The nodes, with sources and filters that know what is asked of them."""
     takers: dict[Port, list[Node]] = {}
     for node in nodes:
         for port in node.inputs:
             takers.setdefault(port, []).append(node)
-    return tuple(_asked(n, takers) if isinstance(n, ReadSource) else n for n in nodes)
+    return tuple(_told(node, takers) for node in nodes)
+
+
+def _told(node: Node, takers: _Takers) -> Node:
+    if isinstance(node, ReadSource):
+        return _asked(node, takers)
+    if isinstance(node, FilterBy):
+        return replace(node, taken=_taken(node, takers))
+    return node
 
 
 def _asked(node: ReadSource, takers: _Takers) -> ReadSource:
@@ -53,12 +62,21 @@ def _taken(node: Node, takers: _Takers) -> _Names:
 
 def _used(node: Node, takers: _Takers) -> _Names:
     if isinstance(node, FilterBy):
-        return _all_of([_columns(node.condition), _taken(node, takers)])
+        return _all_of([columns_in(node.condition), _taken(node, takers)])
     if isinstance(node, Select):
-        return _all_of(_columns(expression) for _, expression in node.columns)
+        return _all_of(columns_in(expression) for _, expression in node.columns)
     if isinstance(node, WindowAggregate):
         return _all_of([_aggregated(node), _whole(node, [LATE, ERRORS], takers)])
+    if isinstance(node, LookupJoin):
+        parts = [_beside(node, _taken(node, takers)), _whole(node, [ERRORS], takers)]
+        return _all_of([frozenset(node.keys), *parts])
     return None
+
+
+def _beside(node: LookupJoin, names: _Names) -> _Names:
+    """Of columns of the result those that are the stream's own."""
+    own = {column.name for column in node.columns if column.origins[0][0] == 0}
+    return None if names is None else names & own
 
 
 def _aggregated(node: WindowAggregate) -> _Names:
@@ -80,21 +98,7 @@ def _timing(strategy: WatermarkStrategy | None) -> _Names:
         return frozenset()
     if isinstance(timestamps, str):
         return frozenset([timestamps])
-    return _columns(timestamps) if isinstance(timestamps, Expression) else None
-
-
-def _columns(expression: Expression) -> frozenset[str]:
-    return frozenset(_named(expression))
-
-
-def _named(expression: Expression) -> Iterator[str]:
-    if isinstance(expression, Column):
-        yield expression.name
-    elif isinstance(expression, Call):
-        for argument in expression.arguments:
-            yield from _named(argument)
-    elif not isinstance(expression, Constant):
-        raise EngineError(f"nobody knows which columns {expression!r} reads")
+    return columns_in(timestamps) if isinstance(timestamps, Expression) else None
 
 
 def _all_of(parts: Iterable[_Names]) -> _Names:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
+from headrace._graph.join_nodes import JoinStep
 from headrace._graph.nodes import (
     KeyedProcess,
     LookBackAggregate,
@@ -43,12 +44,12 @@ def signature(nodes: Iterable[Node]) -> dict[str, Json]:
         "sources": {n.uid: n.source.signature() for n in nodes if isinstance(n, ReadSource)},
         "steps": {
             n.uid: {
-                **(_window(n) if isinstance(n, WindowStep) else _process(n)),
+                **_step(n),
                 "fed by": sorted(depths.feeds[n.id]),
                 "stage": depths.stage_of[n.id],
             }
             for n in nodes
-            if isinstance(n, WindowStep | KeyedProcess)
+            if isinstance(n, WindowStep | KeyedProcess | JoinStep)
         },
         "sinks": sorted(n.uid for n in nodes if isinstance(n, WriteSink)),
     }
@@ -68,6 +69,28 @@ def describe_change(old: Mapping[str, Json], new: Mapping[str, Json]) -> list[st
         *_named_changes("step", _mapping(old["steps"]), _mapping(new["steps"])),
         *_uid_changes("sink", _names(old["sinks"]), _names(new["sinks"])),
     ]
+
+
+def _step(node: Node) -> dict[str, Json]:
+    if isinstance(node, JoinStep):
+        return _join(node)
+    if isinstance(node, KeyedProcess):
+        return _process(node)
+    assert isinstance(node, WindowStep)
+    return _window(node)
+
+
+def _join(node: JoinStep) -> dict[str, Json]:
+    """Rows are kept as they come, so all columns count; which pairs there are depends on the rest."""
+    inputs = list(zip(node.keys, node.input_schemas, strict=True))
+    return {
+        "operation": node.verb,
+        "kept as": type(node).__name__,
+        "keys": [[f"{key} ({schema.field(key).type})" for key in keys] for keys, schema in inputs],
+        "how": node.how,
+        "rows": [[f"{f.name} ({f.type})" for f in schema] for _, schema in inputs],
+        **node.signature(),
+    }
 
 
 def _window(node: WindowStep) -> dict[str, Json]:

@@ -8,6 +8,7 @@ from headrace._graph.nodes import CodeStep, Node, Port, Repartition, WriteSink
 from headrace._graph.plan import Plan
 from headrace._plan.depths import measure
 from headrace._plan.narrowing import narrowed
+from headrace._plan.rewrites import rewritten
 from headrace._plan.signature import digest, signature
 
 __all__ = ["compile_plan", "reaching_a_sink", "with_limit"]
@@ -15,7 +16,7 @@ __all__ = ["compile_plan", "reaching_a_sink", "with_limit"]
 
 def compile_plan(nodes: Sequence[Node], job: str, shards: int) -> Plan:
     """The plan of a graph. Steps whose rows reach no sink are left out: running them changes nothing."""
-    kept = reaching_a_sink(nodes)
+    kept = rewritten(reaching_a_sink(nodes))
     depths = measure(kept)
     return Plan(
         job=job,

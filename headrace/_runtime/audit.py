@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from headrace._runtime.heavy import heaviest
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.report import TaskReport
-from headrace._runtime.windows.heavy import heaviest
 from headrace._watermarks.generators import State
 
 __all__ = ["Observed", "audit", "counts_of", "foreign_state", "observed"]
@@ -55,6 +55,8 @@ class Observed:
     heavy: dict[str, dict[str, int]]
     #: uid of a step -> what its function counted
     metrics: dict[str, Metrics]
+    #: How long tasks were at work, one stage behind the other.
+    at_work_us: int
 
 
 def observed(reports: Sequence[TaskReport]) -> Observed:
@@ -84,6 +86,7 @@ def observed(reports: Sequence[TaskReport]) -> Observed:
         generators=total.generators,
         heavy={uid: heaviest(weights, _HEAVIEST) for uid, weights in total.heavy.items()},
         metrics=_metrics(reports),
+        at_work_us=_at_work_us(reports),
     )
 
 
@@ -97,6 +100,13 @@ def counts_of(reports: Sequence[TaskReport]) -> dict[str, dict[str, int]]:
         for receipt in report.receipts:
             total.count(receipt.sink, "out", receipt.rows)
     return total.counts
+
+
+def _at_work_us(reports: Sequence[TaskReport]) -> int:
+    longest: dict[int, int] = {}
+    for report in reports:
+        longest[report.stage] = max(longest.get(report.stage, 0), report.elapsed_us)
+    return sum(longest.values())
 
 
 def _metrics(reports: Sequence[TaskReport]) -> dict[str, Metrics]:

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from headrace.errors import SchemaError
+from headrace.errors import EngineError, SchemaError
 from headrace.expressions import Call, Column, Constant, Expression
 from headrace.schema import describe_fields, require_field
 
-__all__ = ["OPERATIONS", "evaluate", "result_type"]
+__all__ = ["OPERATIONS", "columns_in", "evaluate", "result_type"]
 
 #: A column or, as long as all its parts are constant, a single value.
 Datum: TypeAlias = "pa.Array | pa.Scalar"
@@ -49,6 +49,17 @@ def result_type(expression: Expression, schema: pa.Schema) -> pa.DataType:
         raise SchemaError(
             f"{expression!r} cannot be computed: {error}. The fields are {describe_fields(schema)}."
         ) from None
+
+
+def columns_in(expression: Expression) -> frozenset[str]:
+    """The names of the columns that an expression reads."""
+    if isinstance(expression, Column):
+        return frozenset([expression.name])
+    if isinstance(expression, Call):
+        return frozenset[str]().union(*map(columns_in, expression.arguments))
+    if not isinstance(expression, Constant):
+        raise EngineError(f"nobody knows which columns {expression!r} reads")
+    return frozenset()
 
 
 def _compute(expression: Expression, batch: pa.RecordBatch) -> Datum:

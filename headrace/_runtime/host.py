@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from headrace._graph.nodes import ERRORS, LATE, Port
+from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, Port
 from headrace._graph.plan import Plan
 from headrace._runtime import registry
 from headrace._runtime.operator import Outputs
@@ -69,7 +69,7 @@ def _push(
     segment: Segment, report: TaskReport, plan: Plan, node: int, outputs: Outputs, phase: int
 ) -> None:
     for output, rows in outputs:
-        if output in (LATE, ERRORS):
+        if output in (LATE, LATE_RIGHT, ERRORS):
             # The feeder took them for rows that go into state.
             report.count(plan.nodes[node].uid, "held", -len(rows))
         segment.push(Port(node, output), rows, phase)

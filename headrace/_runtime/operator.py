@@ -84,6 +84,10 @@ class StatelessOperator(ABC):
     def process(self, rows: Rows) -> Outputs:
         """What these rows become."""
 
+    def left_out(self) -> int:
+        """How many rows it has filtered since this was last asked, if their number does not follow from its outputs."""
+        return 0
+
 
 class Feeder(ABC):
     """The half of a keyed step that runs before the shuffle, for one input."""

@@ -1,6 +1,7 @@
 """Key columns in the form in which they are grouped and stored: equal keys have equal bytes.
 
-Dictionaries and views become plain arrays, -0.0 becomes 0.0 and every NaN the same one, as in `headrace.keys`.
+Dictionaries and views become plain arrays, -0.0 becomes 0.0, every NaN the same one, and null is a value, as in
+`headrace.keys`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ def plain_key_type(kind: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if pt.is_binary_view(kind):
         return pa.large_binary()
+    if pt.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field)
     return kind
 
 
@@ -102,7 +105,7 @@ def _codes(column: pa.Array) -> tuple[Integers, int]:
     found = _codes_of_near(column) if pt.is_integer(column.type) else None
     if found is not None:
         return found
-    encoded = column.dictionary_encode()
+    encoded = column.dictionary_encode("encode")
     return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 

@@ -3,9 +3,21 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from headrace._graph import nodes
+from headrace._graph import join_nodes, nodes
 from headrace._runtime import rowwise
 from headrace._runtime.asynchronous import MapAsync
+from headrace._runtime.joins.asof.operator import AsOfOperator, asof_tables
+from headrace._runtime.joins.broadcast.feeders import broadcast_feeder
+from headrace._runtime.joins.broadcast.operator import BroadcastOperator, broadcast_tables
+from headrace._runtime.joins.extreme.feeder import ExtremeFeeder
+from headrace._runtime.joins.extreme.operator import ExtremeOperator, extreme_tables
+from headrace._runtime.joins.feeder import JoinFeeder
+from headrace._runtime.joins.interval.operator import IntervalOperator, interval_tables
+from headrace._runtime.joins.lookup import LookupJoin
+from headrace._runtime.joins.regular.operator import RegularOperator, regular_tables
+from headrace._runtime.joins.top.operator import TopPairOperator
+from headrace._runtime.joins.window.feeder import WindowJoinFeeder
+from headrace._runtime.joins.window.operator import WindowJoinOperator, window_join_tables
 from headrace._runtime.operator import Feeder, KeyedOperator, StatelessOperator
 from headrace._runtime.process.columns.operator import BatchOperator
 from headrace._runtime.process.operator import ProcessOperator
@@ -49,6 +61,7 @@ _STATELESS: Mapping[type[nodes.Node], Callable[..., StatelessOperator]] = {
     nodes.Select: rowwise.Select,
     nodes.Split: Split,
     nodes.Union: rowwise.Union,
+    join_nodes.LookupJoin: LookupJoin,
 }
 _FEEDERS: Mapping[type[nodes.Node], Callable[..., Feeder]] = {
     nodes.CountAggregate: CountFeeder,
@@ -58,6 +71,14 @@ _FEEDERS: Mapping[type[nodes.Node], Callable[..., Feeder]] = {
     nodes.LookBackAggregate: LookBackFeeder,
     nodes.WindowAggregate: WindowFeeder,
     nodes.WindowProcess: RowsFeeder,
+    join_nodes.AsOfJoin: JoinFeeder,
+    join_nodes.IntervalJoin: JoinFeeder,
+    join_nodes.KeepRow: JoinFeeder,
+    join_nodes.RegularJoin: JoinFeeder,
+    join_nodes.BroadcastJoin: broadcast_feeder,
+    join_nodes.TopPairJoin: JoinFeeder,
+    join_nodes.WindowExtreme: ExtremeFeeder,
+    join_nodes.WindowJoin: WindowJoinFeeder,
 }
 
 
@@ -73,6 +94,14 @@ _KEYED: Mapping[type[nodes.Node], Callable[[Any, Any], KeyedOperator]] = {
     nodes.LookBackAggregate: LookBackOperator,
     nodes.WindowAggregate: WindowOperator,
     nodes.WindowProcess: RowsOperator,
+    join_nodes.AsOfJoin: AsOfOperator,
+    join_nodes.IntervalJoin: IntervalOperator,
+    join_nodes.KeepRow: RegularOperator,
+    join_nodes.RegularJoin: RegularOperator,
+    join_nodes.BroadcastJoin: BroadcastOperator,
+    join_nodes.TopPairJoin: TopPairOperator,
+    join_nodes.WindowExtreme: ExtremeOperator,
+    join_nodes.WindowJoin: WindowJoinOperator,
 }
 _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
     nodes.CountAggregate: count_tables,
@@ -82,6 +111,14 @@ _TABLES: Mapping[type[nodes.Node], Callable[[Any], tuple[TableSpec, ...]]] = {
     nodes.LookBackAggregate: look_back_tables,
     nodes.WindowAggregate: window_tables,
     nodes.WindowProcess: rows_tables,
+    join_nodes.AsOfJoin: asof_tables,
+    join_nodes.IntervalJoin: interval_tables,
+    join_nodes.KeepRow: regular_tables,
+    join_nodes.RegularJoin: regular_tables,
+    join_nodes.BroadcastJoin: broadcast_tables,
+    join_nodes.TopPairJoin: regular_tables,
+    join_nodes.WindowExtreme: extreme_tables,
+    join_nodes.WindowJoin: window_join_tables,
 }
 
 
@@ -107,7 +144,8 @@ def tables(node: nodes.Node) -> tuple[TableSpec, ...]:
 
 def _for_side(make: Callable[..., _Made], node: nodes.Node, side: int) -> _Made:
     """Only steps that take their inputs apart are told which one it is."""
-    return make(node, side) if isinstance(node, nodes.ProcessStep) else make(node)
+    apart = isinstance(node, nodes.ProcessStep | join_nodes.JoinStep)
+    return make(node, side) if apart else make(node)
 
 
 def _find(entries: Mapping[type[nodes.Node], _Maker], node: nodes.Node) -> _Maker:

@@ -169,9 +169,25 @@ class FilterBy(StatelessOperator):
     def process(self, rows: Rows) -> Outputs:
         with calling(self._node.uid, rows):
             truth = pc.fill_null(evaluate(self._node.condition, rows.batch), fill_value=False)
-        kept = rows.filter(truth.to_numpy(zero_copy_only=False))
-        if len(kept):
-            yield MAIN, kept
+        mask = truth.to_numpy(zero_copy_only=False)
+        if mask.all():
+            yield MAIN, rows
+        elif mask.any():
+            yield MAIN, self._kept(rows, mask)
+
+    def _kept(self, rows: Rows, mask: npt.NDArray[np.bool_]) -> Rows:
+        """Columns that nobody looks at are nulls: to filter wide rows costs more than most of what follows."""
+        taken, names = self._node.taken, rows.batch.schema.names
+        if taken is None or taken.issuperset(names):
+            return rows.filter(mask)
+        own = [name for name in names if name in taken]
+        kept = rows.with_batch(rows.batch.select(own)).filter(mask)
+        found = dict(zip(own, kept.batch.columns, strict=True))
+        columns = [
+            found[field.name] if field.name in found else pa.nulls(len(kept), field.type)
+            for field in rows.batch.schema
+        ]
+        return kept.with_batch(pa.RecordBatch.from_arrays(columns, schema=rows.batch.schema))
 
 
 class Union(StatelessOperator):

@@ -56,6 +56,7 @@ class EpochRecorder:
         self._previous = previous
         self._versions = versions
         self._notify = notify
+        self._is_first = True
         #: The first error; Spark wraps and repeats it, this is the original.
         self.error: BaseException | None = None
 
@@ -73,7 +74,10 @@ class EpochRecorder:
         self._check(epoch, reports)
         offset = logged_offset(self._job, epoch)
         seen = observed(reports)
-        manifest = self._manifest(offset, reports, seen, elapsed_us)
+        # The first epoch of a start waits for workers, too, which says nothing of those behind it.
+        worth_us = seen.at_work_us if self._is_first else elapsed_us
+        self._is_first = False
+        manifest = self._manifest(offset, reports, seen, worth_us)
         self._committer.record(manifest)
         self._previous = manifest
         rows = sum(seen.rows.values())

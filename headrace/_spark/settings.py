@@ -26,6 +26,8 @@ _EMBEDDED = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.python.unix.domain.socket.enabled": "true",
+    # Parcels are compressed already.
+    "spark.shuffle.compress": "false",
     "spark.redaction.regex": "(?i)secret|password|passphrase|token|access[.]?key|credential|jaas|api[._]?key",
     "spark.sql.redaction.options.regex": "(?i)secret|password|passphrase|token|credential|jaas|api[._]?key|url",
 }

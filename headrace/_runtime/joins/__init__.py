@@ -1,0 +1,1 @@
+"""Joins: rows of several inputs that meet by key."""

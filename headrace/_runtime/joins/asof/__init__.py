@@ -1,0 +1,1 @@
+"""Each row beside the one of another input that is nearest in time: versioned and as-of joins."""

@@ -1,0 +1,1 @@
+"""Rows beside a table that every shard has."""

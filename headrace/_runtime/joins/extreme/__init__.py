@@ -1,0 +1,1 @@
+"""The rows with the greatest or least value of their window."""

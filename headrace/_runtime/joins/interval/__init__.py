@@ -1,0 +1,1 @@
+"""Pairs whose times are near each other."""

@@ -1,0 +1,1 @@
+"""All pairs of all that ever came, as changes."""

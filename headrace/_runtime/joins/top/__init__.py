@@ -1,0 +1,1 @@
+"""The best pair of each key."""

@@ -1,0 +1,1 @@
+"""Pairs of one aligned window, made when it is over."""
