@@ -7,7 +7,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,6 +26,9 @@ from headrace.testing.conformance.travel import elsewhere
 __all__ = ["Bench", "Scenario", "scenarios"]
 
 Scenario: TypeAlias = tuple[str, Callable[[], list[str]]]
+
+#: A start that sleeps so long, and longer than one takes that waits for nobody, waits for a lock.
+_BLOCKED_S = 1.0
 
 _MEANING = {
     "K1": "before an epoch is planned",
@@ -151,15 +154,15 @@ def _stumbling(bench: Bench, how: str | int) -> list[str]:
 def _hanging(bench: Bench, line: int) -> list[str]:
     """The next start does not know that the last one still lives; in the end both have published."""
     cluster, began = bench.cluster(), time.monotonic()
-    zombie = cluster.live(How(line=line, signal=signal.SIGSTOP)).stopped
-    if zombie is None:
-        return []
-    # It may hold a lock that the next one waits for; then that one is given up, when it has had several times what the
-    # first one took to come here. If not, the next one publishes and is killed before it tidies up: what was staged is
-    # still there for the one that wakes up.
-    enough_s = max(1.0, 3 * (time.monotonic() - began))
-    replace(cluster, patience_s=min(enough_s, bench.patience_s)).live(How("K11"))
-    cluster.bury(zombie)
+    first = cluster.live(How(line=line, signal=signal.SIGSTOP))
+    if first.error is not None:
+        cluster.problems.append(f"the job failed by itself: {last_words(first.error)}")
+    if first.stopped is not None:
+        # It may hold a lock that the next one waits for; then that one is given up. If not, the next one publishes and
+        # is killed before it tidies up: what was staged is still there for the one that wakes up.
+        asleep_s = max(_BLOCKED_S, 3 * (time.monotonic() - began))
+        cluster.live(How("K11"), asleep_s=asleep_s)
+        cluster.bury(first.stopped)
     cluster.finish()
     return bench.verdict(cluster)
 

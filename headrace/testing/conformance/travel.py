@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import FunctionType
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -82,6 +83,15 @@ class Forked:
             if pid:
                 self._state = "stopped" if os.WIFSTOPPED(status) else "dead"
         return self._state
+
+    def sleeps(self) -> bool:
+        """Whether it waits for something that is neither the processor nor a disk."""
+        try:
+            threads = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
+        except OSError:
+            return False
+        # The state stands behind the name in brackets, which may hold anything.
+        return all(text.rpartition(") ")[2].startswith("S") for text in threads)
 
     def wake(self) -> None:
         """Let a stopped process go on."""
