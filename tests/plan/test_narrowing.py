@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headrace import aggregates, triggers
+from headrace._graph.nodes import FilterBy
 from headrace.endpoints import Sink
 from headrace.environment import Environment
 from headrace.expressions import col, lit
@@ -151,3 +152,18 @@ def test_what_gives_rows_their_time_is_asked_for(
     stream = env.from_source(Asked(BIDS), watermarks=timing, uid="asked")
     stream.select("price").sink_to(sink, uid="out")
     assert (found(env).columns, found(env).timestamps) == (columns, timestamps)
+
+
+def test_a_filter_keeps_what_somebody_behind_it_looks_at(
+    env: Environment, asked: SourceStream, sink: Sink
+) -> None:
+    dear = asked.filter(col("price") > 1, uid="dear")
+    told = dear.filter(col("auction") == 1, uid="told")
+    told.select("channel").sink_to(sink, uid="one")
+    asked.filter(col("price") > 2, uid="all").sink_to(sink, uid="two")
+    taken = {n.uid: n.taken for n in env.plan().nodes.values() if isinstance(n, FilterBy)}
+    assert taken == {
+        "dear": frozenset(["auction", "channel"]),
+        "told": frozenset(["channel"]),
+        "all": None,
+    }

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headrace._graph.join_nodes import JoinStep
 from headrace._graph.nodes import MAIN, KeyedProcess
 from headrace._runtime import registry
+from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Feeder, Moment
 from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
@@ -40,6 +42,8 @@ class KeyedHarness:
     stamped: bool = False
     stores: list[MemoryChunkStore] = field(default_factory=list)
     arrays: list[MemoryArrays] = field(default_factory=list)
+    #: What was counted, in epochs that failed too.
+    metrics: Metrics = field(default_factory=lambda: Metrics("harness"))
 
     def __post_init__(self) -> None:
         self.stores = [MemoryChunkStore() for _ in range(self.shards)]
@@ -91,6 +95,8 @@ class KeyedHarness:
             )
             state.open()
             operator = registry.keyed(self.node, state)
+            counted = Metrics(self.node.uid)
+            operator.equip(counted, shard)
             for batch, side in early[shard]:
                 operator.merge(batch, side)
             for output, rows in operator.tick(moment(epoch)):
@@ -101,6 +107,7 @@ class KeyedHarness:
                 self._say(output, rows, outputs, "after")
             operator.outlook()
             state.commit()
+            self.metrics.add(counted)
         return outputs
 
     def _feed(
@@ -121,7 +128,8 @@ class KeyedHarness:
 
     def _schemas(self) -> tuple[pa.Schema, ...]:
         node = self.node
-        return node.input_schemas if isinstance(node, KeyedProcess) else (node.input_schema,)
+        sided = isinstance(node, KeyedProcess | JoinStep)
+        return node.input_schemas if sided else (node.input_schema,)
 
     def _split(self, feeder: Feeder, batch: pa.RecordBatch) -> Iterator[tuple[int, Any]]:
         if feeder.everywhere:

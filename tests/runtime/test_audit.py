@@ -34,3 +34,11 @@ def test_extremes_and_generators_of_partitions_come_together() -> None:
     seen = observed([one, two])
     assert (seen.minima, seen.maxima) == ({"s": {"0": 3}}, {"s": {"0": 9}})
     assert seen.generators == {"s": {"0": {"n": 1}, "1": {"n": 2}}}
+
+
+def test_tasks_of_a_stage_work_side_by_side_and_stages_behind_each_other() -> None:
+    reports = [
+        TaskReport(stage, task, 2, "a", elapsed_us=elapsed_us)
+        for stage, task, elapsed_us in [(0, 0, 70), (0, 1, 90), (1, 0, 40), (1, 1, 10)]
+    ]
+    assert observed(reports).at_work_us == 130

@@ -19,6 +19,13 @@ def test_all_columns_of_a_key_count() -> None:
     assert firsts.tolist() == [0, 1, 2]
 
 
+def test_null_is_a_key_of_its_own() -> None:
+    for column in (pa.array(["", None, "", None]), pa.array([0, None, 0, None])):
+        numbers, firsts = number_keys([column, pa.array([1, 1, 1, 1])])
+        assert numbers.tolist() == [0, 1, 0, 1]
+        assert firsts.tolist() == [0, 1]
+
+
 def test_no_rows_have_no_numbers() -> None:
     numbers, firsts = number_keys([pa.array([], pa.string()), pa.array([], pa.int64())])
     assert (len(numbers), len(firsts)) == (0, 0)

@@ -217,6 +217,18 @@ def test_condition_that_is_null_drops_the_row() -> None:
     assert result.batch.column("price").to_pylist() == [3]
 
 
+def test_a_filter_leaves_columns_that_nobody_looks_at_empty() -> None:
+    node = nodes.FilterBy(
+        id=1, uid="it", inputs=(), schema=IN, condition=col("price") > 1, taken=frozenset()
+    )
+    given = bids([1, None, 3])
+    result = only(rowwise.FilterBy(node), given)
+    assert result.batch.schema == given.batch.schema
+    assert result.batch.column("price").to_pylist() == [None]
+    assert result.timestamps is not None
+    assert result.timestamps.tolist() == [20]
+
+
 def test_union_gives_all_inputs_one_schema() -> None:
     marked = IN.with_metadata({"from": "left"})
     node = nodes.Union(id=1, uid="it", inputs=(), schema=IN)
