@@ -77,6 +77,16 @@ _TABLE_SOURCE = {
     "options": _SQL_OPTIONS,
 }
 
+_TABLE_LOOKUP = {
+    "dsn": _DSN,
+    "table": _TABLE,
+    "key": "The column or columns to look up by; they are unique in the table.",
+    "columns": "The columns of a row; all if it is not said.",
+    "cache": "What each worker process keeps; `None`: every key is asked for again.",
+    "batch_size": "At most so many keys to a query.",
+    "options": _SQL_OPTIONS,
+}
+
 SENTENCES: dict[str, dict[str, str]] = {
     "KafkaSource": {
         "bootstrap": "Brokers, `host:9092`, several with commas.",
@@ -131,20 +141,23 @@ SENTENCES: dict[str, dict[str, str]] = {
     "PostgresSource": _TABLE_SOURCE,
     "MySqlSource": _TABLE_SOURCE,
     "PostgresLookup": {
-        "dsn": _DSN,
-        "table": _TABLE,
-        "key": "The column or columns to look up by; they are unique in the table.",
-        "columns": "The columns of a row; all if it is not said.",
-        "cache": "What each worker process keeps; `None`: every key is asked for again.",
-        "batch_size": "At most so many keys to a query.",
+        **_TABLE_LOOKUP,
         "connections": "At most so many connections of each worker process.",
-        "options": _SQL_OPTIONS,
     },
+    "MySqlLookup": _TABLE_LOOKUP,
     "Cache": {
         "size": "So many keys, those that were used last.",
         "ttl": "How long an entry is good; for ever if it is not said.",
         "negative": "Also keep that a key has no row.",
         "clock": "Seconds; for tests.",
+    },
+    "FileTable": {
+        "path": "A file, or a directory of which all files of the format make the table.",
+        "key": "The column or columns that rows are found by; a key may have several rows.",
+        "format": "`parquet`, `csv` or `jsonl`; without it the ending of the path tells, and a directory is `parquet`.",
+        "schema": f"{_COLUMNS}; without one they are told from the files when the pipeline is built.",
+        "columns": "The columns that a join shows; all if it is not said.",
+        "check_every": "How often it is looked whether the files have changed; `None`: they are read once.",
     },
     "FileSource": {
         "path": "A directory, one file, or a pattern with `*`.",
@@ -237,6 +250,7 @@ GUARANTEES = {
     "MemorySink": "exactly once",
     "ConsoleSink": "at least once",
     "PostgresLookup": "as of the moment of the question",
+    "MySqlLookup": "as of the moment of the question",
 }
 
 
@@ -272,7 +286,7 @@ def on_pre_build(**_: Any) -> None:
 def _sections() -> Iterator[tuple[str, list[type]]]:
     for package, title in PACKAGES.items():
         yield title, [kind for kind in _public(package) if _parameters(kind)]
-    yield "Look-ups", [lookups.Cache]
+    yield "Look-ups", [lookups.Cache, lookups.FileTable]
     yield "Message formats", [kind for kind in _public(messages) if _parameters(kind)]
 
 
