@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -92,7 +93,8 @@ class Lines:
         if event == "line":
             self.places.append(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}")
             if len(self.places) == self.at:
-                os.kill(os.getpid(), self.signal)
+                # For this thread, which so gets no further; a process may have another one stopped first.
+                signal.pthread_kill(threading.get_ident(), self.signal)
         return self._line
 
 
