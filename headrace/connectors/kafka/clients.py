@@ -126,10 +126,10 @@ class Complaints:
             return sentence(self._last) if lasting and self._times >= _REPEATED else None
 
     def why(self, otherwise: object) -> str:
-        """The reason behind an error."""
+        """The reason behind an error; one that asking again cannot help is a broker's answer and its own reason."""
         with self._lock:
             told = self._last
-        return sentence(otherwise if told is None else told)
+        return sentence(otherwise if told is None or is_final(otherwise) else told)
 
 
 def is_final(error: object) -> bool:

@@ -57,6 +57,14 @@ def test_a_refusal_that_repeats_is_believed(clock: Clock) -> None:
     assert complaints.refusal() == "Invalid username or password (AUTHENTICATION)"
 
 
+def test_what_a_broker_answered_counts_more_than_what_connections_say(clock: Clock) -> None:
+    complaints = Complaints()
+    told(clock, complaints, AWAY, ALL_DOWN)
+    refused = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert "TOPIC_AUTHORIZATION_FAILED" in complaints.why(refused)
+    assert "Connection refused" in complaints.why(TIMED_OUT)
+
+
 def test_a_refusal_that_something_else_followed_is_not(clock: Clock) -> None:
     complaints = Complaints()
     told(clock, complaints, *[CUT_OFF] * 20, AWAY)
