@@ -1,20 +1,23 @@
-"""Tools to test with: a local runner, in-band marks for sources, reference answers, proofs of sinks and sources.
+"""Tools to test with: a local runner, in-band marks for sources, proofs of sinks and sources.
 
 result = run_local(env, epochs=Epochs(rows=100), crashes=[(2, "staged")])
 """
 
 from headrace.testing.conformance import SinkReport, SourceReport, check_sink, check_source
+from headrace.testing.epochs import StepEpoch
 from headrace.testing.local import LocalEpoch, LocalResult, run_local
 from headrace.testing.marks import cut, fail
-from headrace.testing.oracle import OracleEpoch, WindowOracle
+from headrace.testing.operator_harness import OperatorHarness
+from headrace.testing.step_harness import StepHarness
 
 __all__ = [
     "LocalEpoch",
     "LocalResult",
-    "OracleEpoch",
+    "OperatorHarness",
     "SinkReport",
     "SourceReport",
-    "WindowOracle",
+    "StepEpoch",
+    "StepHarness",
     "check_sink",
     "check_source",
     "cut",

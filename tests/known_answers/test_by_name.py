@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import headrace as hr
-from headrace.testing import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Count, Cumulating, Hopping, Session, Tumbling
 from tests.known_answers.timeline import at, clock_time, end, row, story, us
@@ -93,12 +93,12 @@ def test_a_window_that_ends_exactly_at_the_watermark(run: Any) -> None:
     rows = [row("08:00", 1), row("08:09:59", 2)]
     build = summed(Tumbling(10 * MINUTE))
     soon = [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows),
-        OracleEpoch(NO_WATERMARK, last - 1),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, rows),
+        StepEpoch(NO_WATERMARK, last - 1),
     ]
     assert run(build, soon)["main"] == []
     on_time = [("08:00", "08:10", "on_time", 0, 3)]
-    now = OracleEpoch(last - 1, last, [row("08:09:59", 4), row("08:10", 8)])
+    now = StepEpoch(last - 1, last, [row("08:09:59", 4), row("08:10", 8)])
     outputs = run(build, [*soon, now])
     assert shown(outputs["main"]) == on_time
     assert [r["value"] for r in outputs["late"]] == [4]
@@ -261,7 +261,7 @@ def test_a_continuous_trigger_without_any_row_says_nothing(run: Any) -> None:
 def test_time_stops_at_its_end(run: Any) -> None:
     # An epoch at the end of time fires all; a row behind it is late, whatever its timestamp.
     epochs = story(
-        at(None, None, row("08:01", 1)), end(), OracleEpoch(0, END_OF_TIME, [row("09:00", 2)])
+        at(None, None, row("08:01", 1)), end(), StepEpoch(0, END_OF_TIME, [row("09:00", 2)])
     )
     outputs = run(summed(Tumbling(10 * MINUTE), HOUR), epochs)
     assert shown(outputs["main"]) == [("08:00", "08:10", "on_time", 0, 1)]

@@ -17,18 +17,17 @@ import headrace as hr
 from headrace._graph.join_nodes import BroadcastJoin
 from headrace._graph.nodes import MAIN
 from headrace.connectors.memory import MemorySource
-from headrace.testing import OracleEpoch
-from headrace.testing.oracle import SidedRow
-from headrace.testing.oracle.joins.broadcast import BroadcastOracle
-from tests.runtime.keyed_harness import TIME, KeyedHarness
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import TIME, StepHarness
+from tests.oracle.joins.broadcast import BroadcastOracle
 
 STREAM = {3: "A", 5: "B", 9: "C", 15: "D"}
 TABLE = {2: None, 4: "a", 6: "b", 8: None, 10: "c", 11: None, 13: None, 14: "d"}
 
-Run = Callable[[BroadcastJoin, Sequence[OracleEpoch]], list[dict[str, Any]]]
+Run = Callable[[BroadcastJoin, Sequence[StepEpoch]], list[dict[str, Any]]]
 
 
-def by_oracle(node: BroadcastJoin, epochs: Sequence[OracleEpoch]) -> list[dict[str, Any]]:
+def by_oracle(node: BroadcastJoin, epochs: Sequence[StepEpoch]) -> list[dict[str, Any]]:
     oracle = BroadcastOracle(node)
     return [
         made | {TIME: time}
@@ -38,8 +37,8 @@ def by_oracle(node: BroadcastJoin, epochs: Sequence[OracleEpoch]) -> list[dict[s
     ]
 
 
-def by_engine(node: BroadcastJoin, epochs: Sequence[OracleEpoch]) -> list[dict[str, Any]]:
-    harness = KeyedHarness(node, 2, stamped=True)
+def by_engine(node: BroadcastJoin, epochs: Sequence[StepEpoch]) -> list[dict[str, Any]]:
+    harness = StepHarness(node, 2, stamped=True)
     return harness.run(epochs, restores={4: 3, 9: 1, 12: 2}, crashes=[3, 8])[MAIN]
 
 
@@ -60,7 +59,7 @@ def beside(how: Any) -> BroadcastJoin:
     return node
 
 
-def story() -> list[OracleEpoch]:
+def story() -> list[StepEpoch]:
     """An epoch an instant."""
     epochs = []
     for instant in range(1, 16):
@@ -71,7 +70,7 @@ def story() -> list[OracleEpoch]:
             value = TABLE[instant]
             fields = {"key": "k", "right": value, "change": "-D" if value is None else "+U"}
             rows = [SidedRow(instant, fields, 1, ("table", "0", instant))]
-        epochs.append(OracleEpoch(instant - 1, instant, rows))
+        epochs.append(StepEpoch(instant - 1, instant, rows))
     return epochs
 
 

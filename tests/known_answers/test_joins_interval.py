@@ -20,21 +20,20 @@ import headrace as hr
 from headrace._graph.join_nodes import IntervalJoin
 from headrace._graph.nodes import MAIN
 from headrace.connectors.memory import MemorySource
-from headrace.testing import OracleEpoch
-from headrace.testing.oracle import SidedRow
-from headrace.testing.oracle.joins.interval import IntervalOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import TIME, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from tests.known_answers.timeline import at, clock_time, end, row, story, us
-from tests.runtime.keyed_harness import TIME, KeyedHarness
+from tests.oracle.joins.interval import IntervalOracle
 
 ROWS = {"key": str, "value": int, "at": datetime}
 MILLISECOND = timedelta(milliseconds=1)
 HOUR = timedelta(hours=1)
 
-Run = Callable[[IntervalJoin, Sequence[OracleEpoch]], list[dict[str, Any]]]
+Run = Callable[[IntervalJoin, Sequence[StepEpoch]], list[dict[str, Any]]]
 
 
-def by_oracle(node: IntervalJoin, epochs: Sequence[OracleEpoch]) -> list[dict[str, Any]]:
+def by_oracle(node: IntervalJoin, epochs: Sequence[StepEpoch]) -> list[dict[str, Any]]:
     oracle = IntervalOracle(node)
     return [
         made | {TIME: time}
@@ -44,8 +43,8 @@ def by_oracle(node: IntervalJoin, epochs: Sequence[OracleEpoch]) -> list[dict[st
     ]
 
 
-def by_engine(node: IntervalJoin, epochs: Sequence[OracleEpoch]) -> list[dict[str, Any]]:
-    harness = KeyedHarness(node, 2, stamped=True)
+def by_engine(node: IntervalJoin, epochs: Sequence[StepEpoch]) -> list[dict[str, Any]]:
+    harness = StepHarness(node, 2, stamped=True)
     return harness.run(epochs, restores={1: 3, 3: 2}, crashes=[2])[MAIN]
 
 
@@ -71,7 +70,7 @@ def near(lower: timedelta, upper: timedelta, **said: Any) -> IntervalJoin:
 ORANGE, GREEN = (0, 2, 3, 4, 5, 7), (0, 1, 6, 7)
 
 
-def colours() -> list[OracleEpoch]:
+def colours() -> list[StepEpoch]:
     """Both streams in order, an epoch a millisecond, and then the end."""
     epochs = []
     for ms in range(8):
@@ -81,8 +80,8 @@ def colours() -> list[OracleEpoch]:
             if ms in numbers
         ]
         before = 1000 * ms - 1001 if ms else NO_WATERMARK
-        epochs.append(OracleEpoch(before, 1000 * ms - 1, rows))
-    return [*epochs, OracleEpoch(6999, END_OF_TIME)]
+        epochs.append(StepEpoch(before, 1000 * ms - 1, rows))
+    return [*epochs, StepEpoch(6999, END_OF_TIME)]
 
 
 def test_the_picture_of_orange_and_green(run: Run) -> None:

@@ -17,21 +17,20 @@ import headrace as hr
 from headrace._graph.join_nodes import AsOfJoin
 from headrace._graph.nodes import LATE, LATE_RIGHT, MAIN
 from headrace.connectors.memory import MemorySource
-from headrace.testing import OracleEpoch
-from headrace.testing.oracle import SidedRow
-from headrace.testing.oracle.joins.asof import AsOfOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from tests.known_answers.timeline import at, clock_time, end, row, story
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
+from tests.oracle.joins.asof import AsOfOracle
 
 ORDERS = {"key": str, "value": int, "at": datetime}
 RATES = {"key": str, "rate": int, "at": datetime}
 CHANGES = RATES | {"change": str}
 
 Build = Callable[[Any, Any], Any]
-Run = Callable[[AsOfJoin, Sequence[OracleEpoch]], Outputs]
+Run = Callable[[AsOfJoin, Sequence[StepEpoch]], Outputs]
 
 
-def by_oracle(node: AsOfJoin, epochs: Sequence[OracleEpoch]) -> Outputs:
+def by_oracle(node: AsOfJoin, epochs: Sequence[StepEpoch]) -> Outputs:
     said = AsOfOracle(node).run(epochs)
     return {
         MAIN: [row for answer in said for _, row in answer.ticked + answer.settled],
@@ -40,8 +39,8 @@ def by_oracle(node: AsOfJoin, epochs: Sequence[OracleEpoch]) -> Outputs:
     }
 
 
-def by_engine(node: AsOfJoin, epochs: Sequence[OracleEpoch]) -> Outputs:
-    found = KeyedHarness(node, 2).run(epochs, restores={1: 3, 3: 2}, crashes=[2])
+def by_engine(node: AsOfJoin, epochs: Sequence[StepEpoch]) -> Outputs:
+    found = StepHarness(node, 2).run(epochs, restores={1: 3, 3: 2}, crashes=[2])
     return {output: found.get(output, []) for output in (MAIN, LATE, LATE_RIGHT)}
 
 

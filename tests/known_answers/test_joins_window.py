@@ -13,11 +13,11 @@ import pytest
 
 import headrace as hr
 from headrace.connectors.memory import MemorySink, MemorySource
-from headrace.testing import OracleEpoch, run_local
-from headrace.testing.oracle import SidedRow
-from headrace.testing.oracle.joins.window import WindowJoinOracle
+from headrace.testing import run_local
+from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Hopping, Session, Tumbling
+from tests.oracle.joins.window import WindowJoinOracle
 
 NOON = datetime(2020, 4, 15, 12, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,7 +57,7 @@ def by_oracle(left: Rows, right: Rows, window: Any, how: str) -> Rows:
         for side, mine in enumerate((left, right))
         for row in mine
     ]
-    return oracle.epoch(OracleEpoch(NO_WATERMARK, END_OF_TIME, (), rows)).ticked
+    return oracle.epoch(StepEpoch(NO_WATERMARK, END_OF_TIME, (), rows)).ticked
 
 
 def disturbed(left: Rows, right: Rows, window: Any, how: str) -> Rows:

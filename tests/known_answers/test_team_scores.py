@@ -26,7 +26,7 @@ from datetime import timedelta
 from typing import Any
 
 import headrace as hr
-from headrace.testing import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.triggers import Trigger, TriggerResult
 from headrace.windows import Global, Session, Tumbling
 from tests.known_answers.timeline import at, clock_time, end, row, story
@@ -35,7 +35,7 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 TWO = Tumbling(2 * MINUTE)
 
 
-def scores(*, six: bool = False, idle: tuple[str, ...] = ()) -> list[OracleEpoch]:
+def scores(*, six: bool = False, idle: tuple[str, ...] = ()) -> list[StepEpoch]:
     """The story of the drawing; `six`: one more row at 12:00:53, read with the 4; `idle`: epochs without rows."""
     extra = [row("12:00:53", 6)] if six else []
     epochs = [

@@ -9,7 +9,7 @@ import pytest
 
 import headrace as hr
 from headrace import triggers
-from headrace.testing import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.windows import Global, Session, Tumbling
 from tests.known_answers.timeline import at, end, row, story
 
@@ -21,7 +21,7 @@ Firing = tuple[str, int, int]
 def fired(
     run: Any,
     trigger: Any,
-    epochs: list[OracleEpoch],
+    epochs: list[StepEpoch],
     window: Any = TEN,
     lateness: int = 0,
     how: str = "accumulating",

@@ -18,7 +18,7 @@ from typing import Any
 import headrace as hr
 from headrace._graph.nodes import WindowStep
 from headrace.connectors.memory import MemorySource
-from headrace.testing import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 
 __all__ = ["SCHEMA", "at", "clock_time", "end", "row", "step", "story", "us"]
@@ -55,25 +55,25 @@ def at(
     watermark: str | datetime | None,
     *rows: Row,
     early: Sequence[Row] = (),
-) -> OracleEpoch:
+) -> StepEpoch:
     """An epoch: its clock, the watermark in it, its rows. None: as in the epoch before."""
     reached = NO_WATERMARK if watermark is None else us(watermark) - 1
-    return OracleEpoch(0, reached, rows, early, 0, 0 if clock is None else us(clock))
+    return StepEpoch(0, reached, rows, early, 0, 0 if clock is None else us(clock))
 
 
-def end(*early: Row) -> OracleEpoch:
+def end(*early: Row) -> StepEpoch:
     """The last epoch: no more rows can come."""
-    return OracleEpoch(0, END_OF_TIME, (), early)
+    return StepEpoch(0, END_OF_TIME, (), early)
 
 
-def story(*epochs: OracleEpoch) -> list[OracleEpoch]:
+def story(*epochs: StepEpoch) -> list[StepEpoch]:
     """Epochs one behind the other: watermarks and clocks go on where they were."""
-    told: list[OracleEpoch] = []
+    told: list[StepEpoch] = []
     reached, clock = NO_WATERMARK, 0
     for epoch in epochs:
         before, clock_before = reached, clock
         reached, clock = max(reached, epoch.watermark), max(clock, epoch.clock)
-        told.append(OracleEpoch(before, reached, epoch.rows, epoch.early, clock_before, clock))
+        told.append(StepEpoch(before, reached, epoch.rows, epoch.early, clock_before, clock))
     return told
 
 

@@ -20,11 +20,12 @@ import headrace as hr
 from headrace._graph.nodes import WindowStep
 from headrace.aggregates import Aggregate
 from headrace.connectors.memory import MemorySink, MemorySource
-from headrace.testing import LocalEpoch, OracleEpoch
-from headrace.testing.oracle import oracle_of
+from headrace.testing import LocalEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import CLOCK
 from headrace.windows import Assigner
 from tests.local.choices import TRIGGERS, WINDOWS
+from tests.oracle import oracle_of
 
 __all__ = ["AGGREGATES", "STEPS", "Case", "build", "expected", "found", "row"]
 
@@ -159,7 +160,7 @@ def expected(case: Case, epochs: Sequence[LocalEpoch]) -> Answer:
     answer: dict[str, list[Row]] = {f"dead-{number}": [] for number in range(len(case.streams))}
     steps = {n.uid: n for n in build(case)[0].graph.nodes if isinstance(n, WindowStep)}
     first = oracle_of(steps["first"])
-    onward: list[OracleEpoch] = []
+    onward: list[StepEpoch] = []
     results: list[Row] = []
     late: list[Row] = []
     for epoch in epochs:
@@ -184,11 +185,11 @@ def expected(case: Case, epochs: Sequence[LocalEpoch]) -> Answer:
     return {uid: _bag(rows, uid) for uid, rows in answer.items()}
 
 
-def _told(case: Case, epoch: LocalEpoch) -> OracleEpoch:
+def _told(case: Case, epoch: LocalEpoch) -> StepEpoch:
     """The times of an epoch, as the first window is told them."""
     sources = [f"source-{number}" for number in range(len(case.streams))]
     feeds = [CLOCK] if case.time == "processing" else sources
-    return OracleEpoch(
+    return StepEpoch(
         min(epoch.before[feed] for feed in feeds),
         min(epoch.watermarks[feed] for feed in feeds),
         clock_before=epoch.clock_before_us,

@@ -20,7 +20,8 @@ import headrace as hr
 from headrace._graph.nodes import ERRORS, LATE, MAIN, KeyedProcess
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.testing import LocalEpoch
-from headrace.testing.oracle import OracleEpoch, ProcessOracle, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
+from tests.oracle import ProcessOracle
 from tests.runtime.process.cases import expected_state
 from tests.runtime.process.programs import (
     ASIDE,
@@ -187,9 +188,9 @@ def expected(job: ProgramJob, epochs: Sequence[LocalEpoch]) -> tuple[Answer, dic
     return {uid: _bag(rows, uid) for uid, rows in answer.items()}, state
 
 
-def _times(job: ProgramJob, epoch: LocalEpoch, feeds: Sequence[str] | None) -> OracleEpoch:
+def _times(job: ProgramJob, epoch: LocalEpoch, feeds: Sequence[str] | None) -> StepEpoch:
     feeds = feeds or [f"source-{side}" for side in range(len(job.streams))]
-    return OracleEpoch(
+    return StepEpoch(
         min(epoch.before[feed] for feed in feeds),
         min(epoch.watermarks[feed] for feed in feeds),
         clock_before=epoch.clock_before_us,

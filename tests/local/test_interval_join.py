@@ -16,9 +16,9 @@ from headrace._graph.join_nodes import IntervalJoin
 from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN
 from headrace._local.job import POINTS
 from headrace.connectors.memory import MemorySink, MemorySource
-from headrace.testing import LocalEpoch, OracleEpoch, cut, run_local
-from headrace.testing.oracle import SidedRow
-from headrace.testing.oracle.joins.interval import IntervalOracle
+from headrace.testing import LocalEpoch, cut, run_local
+from headrace.testing.epochs import SidedRow, StepEpoch
+from tests.oracle.joins.interval import IntervalOracle
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,7 +88,7 @@ class Job:
                     said[output] += bag(fields)
         return said, oracle
 
-    def _given(self, epoch: LocalEpoch) -> OracleEpoch:
+    def _given(self, epoch: LocalEpoch) -> StepEpoch:
         sides = [
             [row for row in mine if isinstance(row, dict)] for mine in (self.orders, self.payments)
         ]
@@ -102,7 +102,7 @@ class Job:
             min(known[uid] for uid in ("orders", "payments"))
             for known in (epoch.before, epoch.watermarks)
         ]
-        return OracleEpoch(marks[0], marks[1], given)
+        return StepEpoch(marks[0], marks[1], given)
 
 
 def bag(listed: Iterable[Mapping[str, Any]]) -> Counter[Any]:

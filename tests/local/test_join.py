@@ -21,9 +21,9 @@ from headrace._graph.join_nodes import KeepRow, RegularJoin
 from headrace._local.job import POINTS
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.testing import cut, run_local
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.regular import RegularOracle, frozen
+from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.watermarks import NO_WATERMARK
+from tests.oracle.joins.regular import RegularOracle, frozen
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -85,7 +85,7 @@ class Job:
                 for side, port in enumerate(node.inputs)
                 for row in self.rows(port)
             ]
-            _, right = oracle.epoch(OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows))
+            _, right = oracle.epoch(StepEpoch(NO_WATERMARK, NO_WATERMARK, rows))
             found = added_up(self._sinks[node.id, "main"].to_pylist())
             assert found == right, node.uid
             assert not oracle.unknown_withdrawals

@@ -19,9 +19,9 @@ import headrace as hr
 from headrace._graph.join_nodes import AsOfJoin
 from headrace._local.job import POINTS
 from headrace.connectors.memory import MemorySink, MemorySource
-from headrace.testing import LocalEpoch, OracleEpoch, cut, run_local
-from headrace.testing.oracle import SidedRow
-from headrace.testing.oracle.joins.asof import AsOfOracle
+from headrace.testing import LocalEpoch, cut, run_local
+from headrace.testing.epochs import SidedRow, StepEpoch
+from tests.oracle.joins.asof import AsOfOracle
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -117,7 +117,7 @@ def expected(
             min(marks[uid] for uid in ("trades", "quotes"))
             for marks in (epoch.before, epoch.watermarks)
         )
-        answers.append(oracle.epoch(OracleEpoch(before, reached, rows)))
+        answers.append(oracle.epoch(StepEpoch(before, reached, rows)))
     return {
         "main": bag(row for said in answers for _, row in said.ticked + said.settled),
         "late_left": bag(row for said in answers for row in said.late_left),

@@ -15,9 +15,9 @@ from headrace._graph.join_nodes import BroadcastJoin
 from headrace._graph.nodes import ERRORS, MAIN
 from headrace._local.job import POINTS
 from headrace.connectors.memory import MemorySink, MemorySource
-from headrace.testing import LocalEpoch, OracleEpoch, cut, run_local
-from headrace.testing.oracle import SidedRow
-from headrace.testing.oracle.joins.broadcast import BroadcastOracle
+from headrace.testing import LocalEpoch, cut, run_local
+from headrace.testing.epochs import SidedRow, StepEpoch
+from tests.oracle.joins.broadcast import BroadcastOracle
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -88,7 +88,7 @@ class Job:
                 for start, end in epoch.ranges.get(uid, {}).values()
                 for place, row in enumerate(_plain(self.rows[uid])[start:end])
             ]
-            for said in oracle.epoch(OracleEpoch(0, 0, given)):
+            for said in oracle.epoch(StepEpoch(0, 0, given)):
                 results += [row for _, row in said.get(MAIN, ())]
                 dead += len(said.get(ERRORS, ()))
         return results, dead, oracle

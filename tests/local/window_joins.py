@@ -12,12 +12,13 @@ from typing import Any
 
 import headrace as hr
 from headrace.connectors.memory import MemorySink, MemorySource
-from headrace.testing import LocalResult, OracleEpoch
-from headrace.testing.oracle import SidedRow, WindowOracle
-from headrace.testing.oracle.assigners import spans_of
-from headrace.testing.oracle.epochs import instant
-from headrace.testing.oracle.joins.window import WindowJoinOracle
+from headrace.testing import LocalResult
+from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.watermarks import CLOCK
+from tests.oracle import WindowOracle
+from tests.oracle.assigners import spans_of
+from tests.oracle.epochs import instant
+from tests.oracle.joins.window import WindowJoinOracle
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,7 +87,7 @@ def found(sinks: Mapping[str, MemorySink]) -> dict[str, Bag]:
     return {output: bag(mine) for output, mine in rows.items()}
 
 
-def epochs_of(result: LocalResult, rows: Sequence[Any], time: str = "event") -> list[OracleEpoch]:
+def epochs_of(result: LocalResult, rows: Sequence[Any], time: str = "event") -> list[StepEpoch]:
     """The epochs as an oracle takes them."""
     feeds = [CLOCK] if time == "processing" else ["clicks", "views"]
     told = []
@@ -98,7 +99,7 @@ def epochs_of(result: LocalResult, rows: Sequence[Any], time: str = "event") -> 
                     at = epoch.clock_us if time == "processing" else us(row["at"])
                     came.append(SidedRow(at, row, side))
         told.append(
-            OracleEpoch(
+            StepEpoch(
                 min(epoch.before[feed] for feed in feeds),
                 min(epoch.watermarks[feed] for feed in feeds),
                 came,
@@ -109,7 +110,7 @@ def epochs_of(result: LocalResult, rows: Sequence[Any], time: str = "event") -> 
     return told
 
 
-def expected(window: Any, epochs: Sequence[OracleEpoch], **said: Any) -> dict[str, Bag]:
+def expected(window: Any, epochs: Sequence[StepEpoch], **said: Any) -> dict[str, Bag]:
     """What must come out of windows that do not merge."""
     oracle = WindowJoinOracle(
         window, [("user",), ("user",)], [list(schema) for schema in SCHEMAS], **said
@@ -137,7 +138,7 @@ class Told(hr.ProcessWindowFunction):
 
 
 def grouped(
-    window: Any, epochs: Sequence[OracleEpoch], function: Any, lateness_us: int = 0
+    window: Any, epochs: Sequence[StepEpoch], function: Any, lateness_us: int = 0
 ) -> dict[str, Bag]:
     """What must come out of any windows if the function is called with all rows of each firing."""
     oracle = WindowOracle(window, lateness_us, ("user",), [], function=Told(function))
@@ -168,7 +169,7 @@ def grouped(
     }
 
 
-def without_keys(window: Any, epochs: Sequence[OracleEpoch], how: str) -> dict[str, Bag]:
+def without_keys(window: Any, epochs: Sequence[StepEpoch], how: str) -> dict[str, Bag]:
     """What becomes of rows without a key of preserved sides: each is alone in its session; those that are no errors."""
     told: dict[str, list[Row]] = {output: [] for output in OUTPUTS}
     for epoch in epochs:

@@ -15,9 +15,9 @@ import pytest
 from headrace._graph.nodes import ERRORS, LATE, MAIN
 from headrace._runtime import registry
 from headrace._runtime.state import MemoryArrays, ShardState
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import NO_WATERMARK
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
 
 
 class KeyedContract(ABC):
@@ -33,19 +33,19 @@ class KeyedContract(ABC):
         """The step."""
 
     @abstractmethod
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         """At least four epochs with rows out of order, late rows, early rows and a last one that ends all."""
 
     @abstractmethod
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         """The right answer, from an oracle."""
 
-    def harness(self, shards: int = 1, **how: Any) -> KeyedHarness:
+    def harness(self, shards: int = 1, **how: Any) -> StepHarness:
         """The step on so many shards."""
-        return KeyedHarness(self.node(), shards, **how)
+        return StepHarness(self.node(), shards, **how)
 
-    def agree(self, harness: KeyedHarness, epochs: Sequence[OracleEpoch], **how: Any) -> None:
-        """It says of these epochs what is right of all that the sample has; `how` is `KeyedHarness.run`'s."""
+    def agree(self, harness: StepHarness, epochs: Sequence[StepEpoch], **how: Any) -> None:
+        """It says of these epochs what is right of all that the sample has; `how` is `StepHarness.run`'s."""
         assert_same(harness.run(epochs, **how), self.expected(self.epochs()))
 
     def test_answers_as_its_oracle(self) -> None:
@@ -59,14 +59,14 @@ class KeyedContract(ABC):
 
     def test_an_epoch_without_rows_or_time_says_nothing_and_writes_nothing(self) -> None:
         harness = self.harness()
-        idle = OracleEpoch(NO_WATERMARK, NO_WATERMARK)
+        idle = StepEpoch(NO_WATERMARK, NO_WATERMARK)
         assert not any(harness.run([idle, idle]).values())
         assert harness.stores[0].manifest() is None
 
     def test_an_idle_epoch_in_between_changes_nothing(self) -> None:
         epochs = list(self.epochs())
         reached, clock = epochs[1].watermark, epochs[1].clock
-        epochs.insert(2, OracleEpoch(reached, reached, clock_before=clock, clock=clock))
+        epochs.insert(2, StepEpoch(reached, reached, clock_before=clock, clock=clock))
         self.agree(self.harness(), epochs)
 
     @pytest.mark.parametrize("shards", [2, 3])
@@ -106,7 +106,7 @@ def sort(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(map(_comparable, rows), key=repr)
 
 
-def kept_rows(harness: KeyedHarness) -> int:
+def kept_rows(harness: StepHarness) -> int:
     """How many rows of state there are, as a restore sees them."""
     specs = registry.tables(harness.node)
     kept = 0

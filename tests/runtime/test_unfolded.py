@@ -14,8 +14,8 @@ from headrace._runtime.operator import HASH
 from headrace._runtime.rows import Rows
 from headrace._runtime.unfolded import TIMESTAMP, Unfolded, plain_columns
 from headrace.keys import hash_keys
+from headrace.testing.step_harness import timed_rows
 from headrace.windows import Count
-from tests.runtime.keyed_harness import timed_rows
 from tests.runtime.windows.cases import SCHEMA, row, step_node
 
 

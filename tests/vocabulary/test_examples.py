@@ -8,7 +8,11 @@ import pytest
 
 @pytest.mark.parametrize(
     "name",
-    "aggregates config environment expressions functions schema watermarks windows".split(),
+    [
+        *"headrace.aggregates headrace.config headrace.environment headrace.expressions".split(),
+        *"headrace.functions headrace.schema headrace.watermarks headrace.windows".split(),
+        "tests.oracle.windows",
+    ],
 )
 def test_examples_show_what_they_say(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(f"headrace.{name}")).failed == 0
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import BuildError
-from headrace.testing.oracle.assigners import spans_of
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Cumulating, Hopping, Tumbling, Window, windows_of
+from tests.oracle.assigners import spans_of
 
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)

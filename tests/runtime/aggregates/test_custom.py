@@ -10,11 +10,11 @@ import pytest
 from headrace.aggregates import as_aggregate
 from headrace.errors import UserCodeError
 from headrace.functions import AggregateFunction
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import KeyedHarness
 from tests.runtime.windows.cases import answer, row, window_node
 
 
@@ -68,10 +68,10 @@ class Broken(Words):
 
 
 EPOCHS = [
-    OracleEpoch(NO_WATERMARK, 0, [(1, row("a", text="x")), (5, row("a", text="yy"))]),
-    OracleEpoch(0, 1, [(2, row("a", 4, text="x")), (5, row("b", 2, text="z"))]),
-    OracleEpoch(1, 7, [(3, row("a", 1, text="late"))]),
-    OracleEpoch(7, END_OF_TIME),
+    StepEpoch(NO_WATERMARK, 0, [(1, row("a", text="x")), (5, row("a", text="yy"))]),
+    StepEpoch(0, 1, [(2, row("a", 4, text="x")), (5, row("b", 2, text="z"))]),
+    StepEpoch(1, 7, [(3, row("a", 1, text="late"))]),
+    StepEpoch(7, END_OF_TIME),
 ]
 
 
@@ -79,7 +79,7 @@ EPOCHS = [
 @pytest.mark.parametrize("restores", [{}, {1: 1, 2: 2, 3: 1}], ids=["kept", "restored"])
 def test_accumulators_are_rebuilt_as_their_class(window: Window, restores: dict[int, int]) -> None:
     node = window_node(window, 5, {"words": as_aggregate(Words, "words")})
-    found = KeyedHarness(node, 2).run(EPOCHS, restores=restores)
+    found = StepHarness(node, 2).run(EPOCHS, restores=restores)
     assert_same(found, answer(node, EPOCHS))
 
 
@@ -89,7 +89,7 @@ def test_accumulators_are_rebuilt_as_their_class(window: Window, restores: dict[
 )
 def test_an_error_names_the_step(method: str, message: str) -> None:
     node = window_node(Window(4, 4), 0, {"words": as_aggregate(Broken(method), "words")})
-    bad = OracleEpoch(NO_WATERMARK, 0, [(1, row("a", text="x")), (1, row("a", text="bad"))])
+    bad = StepEpoch(NO_WATERMARK, 0, [(1, row("a", text="x")), (1, row("a", text="bad"))])
     merged = [bad, bad._replace(before=0)] if method == "merge" else [bad]
     with pytest.raises(UserCodeError, match=f"(?s)'per-key'.*{message}"):
-        KeyedHarness(node).run([*merged, OracleEpoch(0, END_OF_TIME)])
+        StepHarness(node).run([*merged, StepEpoch(0, END_OF_TIME)])

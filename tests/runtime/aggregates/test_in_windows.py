@@ -12,11 +12,11 @@ from headrace import aggregates as agg
 from headrace import approximate as approx
 from headrace._graph.nodes import MAIN, WindowAggregate
 from headrace.aggregates import Aggregate
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
 from tests.runtime.contract import assert_same, sort
-from tests.runtime.keyed_harness import KeyedHarness
 from tests.runtime.windows.cases import SCHEMA, row, step_node
 
 WINDOWS = [Window(6, 6), Window(6, 2)]
@@ -28,20 +28,20 @@ RUNS: dict[str, dict[str, Any]] = {
 WORDS = ["x", "yy", "x", None, "z", "yy", "x"]
 
 
-def stream(**more: Any) -> list[OracleEpoch]:
+def stream(**more: Any) -> list[StepEpoch]:
     timed = [
         (ts, row("ab"[ts % 2], ts * 7 % 5, text=WORDS[ts % len(WORDS)], **more)) for ts in range(24)
     ]
     return [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, timed[::3]),
-        OracleEpoch(NO_WATERMARK, 3, timed[1::3]),
-        OracleEpoch(3, 9, timed[2::3]),
-        OracleEpoch(9, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, timed[::3]),
+        StepEpoch(NO_WATERMARK, 3, timed[1::3]),
+        StepEpoch(3, 9, timed[2::3]),
+        StepEpoch(9, END_OF_TIME),
     ]
 
 
-def results(node: WindowAggregate, how: Mapping[str, Any], epochs: list[OracleEpoch]) -> Any:
-    return KeyedHarness(node, 2).run(epochs, **how)
+def results(node: WindowAggregate, how: Mapping[str, Any], epochs: list[StepEpoch]) -> Any:
+    return StepHarness(node, 2).run(epochs, **how)
 
 
 def node_of(

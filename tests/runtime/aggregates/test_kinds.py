@@ -12,11 +12,11 @@ import pytest
 from headrace import aggregates as agg
 from headrace.aggregates import Aggregate
 from headrace.errors import InputError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import KeyedHarness
 from tests.runtime.windows.cases import answer, window_node
 
 VALUES: list[tuple[pa.DataType, list[Any]]] = [
@@ -52,11 +52,11 @@ def test_every_kind_of_aggregate_on_every_type(
     node = window_node(window, 0, aggregates, schema=schema)
     rows = [(ts, {"key": 1, "value": v}) for ts, v in zip((3, 1, 2), values, strict=True)]
     epochs = [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, [*rows[:2], (0, {"key": 2, "value": None})]),
-        OracleEpoch(NO_WATERMARK, 0, rows[2:]),
-        OracleEpoch(0, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, [*rows[:2], (0, {"key": 2, "value": None})]),
+        StepEpoch(NO_WATERMARK, 0, rows[2:]),
+        StepEpoch(0, END_OF_TIME),
     ]
-    assert_same(KeyedHarness(node).run(epochs), answer(node, epochs))
+    assert_same(StepHarness(node).run(epochs), answer(node, epochs))
 
 
 @pytest.mark.parametrize("batch_rows", [1, 10], ids=["when merged", "when folded"])
@@ -73,7 +73,7 @@ def test_an_integer_sum_that_does_not_fit_is_an_error(
     # In epochs of one row nothing overflows before the shuffle.
     cuts = [rows[i : i + batch_rows] for i in range(0, 2, batch_rows)]
     with pytest.raises(InputError, match=r"'per-key'.*sum\('value'\).*int64"):
-        KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, NO_WATERMARK, cut) for cut in cuts])
+        StepHarness(node).run([StepEpoch(NO_WATERMARK, NO_WATERMARK, cut) for cut in cuts])
 
 
 def test_large_integers_that_fit_are_added_exactly() -> None:
@@ -81,8 +81,8 @@ def test_large_integers_that_fit_are_added_exactly() -> None:
     node = window_node(Window(4, 4), 0, {"total": agg.sum("value")}, schema=schema)
     numbers = [2**63 - 1, -(2**63), 2**62 + 1, -3, None]
     rows = [(1, {"key": 1, "value": number}) for number in numbers]
-    epochs = [OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows), OracleEpoch(NO_WATERMARK, END_OF_TIME)]
-    (result,) = KeyedHarness(node).run(epochs)["main"]
+    epochs = [StepEpoch(NO_WATERMARK, NO_WATERMARK, rows), StepEpoch(NO_WATERMARK, END_OF_TIME)]
+    (result,) = StepHarness(node).run(epochs)["main"]
     assert result["total"] == 2**62 - 3
 
 
@@ -91,4 +91,4 @@ def test_a_decimal_sum_that_does_not_fit_is_an_error() -> None:
     node = window_node(Window(4, 4), 0, {"total": agg.sum("value")}, schema=schema)
     rows = [(1, {"key": 1, "value": Decimal(6 * 10**37)})] * 2
     with pytest.raises(InputError, match="decimal"):
-        KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows)])
+        StepHarness(node).run([StepEpoch(NO_WATERMARK, NO_WATERMARK, rows)])

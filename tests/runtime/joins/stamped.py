@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace._graph.nodes import ERRORS, LATE, MAIN
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import PHASE, TIME, KeyedHarness, Outputs
 
 
-def answer(oracle: Any, epochs: Sequence[OracleEpoch], *, on_time: bool = False) -> Outputs:
+def answer(oracle: Any, epochs: Sequence[StepEpoch], *, on_time: bool = False) -> Outputs:
     """All that the oracle says, with times and phases. `on_time`: no step behind it may take a result for late."""
     outputs: Outputs = {MAIN: [], LATE: [], ERRORS: []}
     for epoch in epochs:
@@ -25,13 +25,11 @@ def answer(oracle: Any, epochs: Sequence[OracleEpoch], *, on_time: bool = False)
     return shown(outputs)
 
 
-def compare(
-    oracle: Any, epochs: Sequence[OracleEpoch], *, on_time: bool = False, **how: Any
-) -> None:
+def compare(oracle: Any, epochs: Sequence[StepEpoch], *, on_time: bool = False, **how: Any) -> None:
     """The engine says what the oracle says, at its time and in its phase; `how` is one of `disturbances`."""
     shards = how.pop("shards", 1)
     rows = how.pop("batch_rows", 1_000_000)
-    found = KeyedHarness(oracle.node, shards, rows, stamped=True).run(epochs, **how)
+    found = StepHarness(oracle.node, shards, rows, stamped=True).run(epochs, **how)
     assert_same(shown(found), answer(oracle, epochs, on_time=on_time))
 
 

@@ -15,7 +15,7 @@ from headrace._runtime.joins.lookup import LookupJoin, index
 from headrace._runtime.joins.lookup.index import KeyIndex
 from headrace._runtime.rows import Rows
 from headrace.lookups import FileTable
-from headrace.testing.oracle.joins.lookup import lookup_join, same_key
+from tests.oracle.joins.lookup import lookup_join, same_key
 from tests.runtime.joins.lookup_steps import ORDERS, column, step
 
 SOME = st.sampled_from([None, 0.0, -0.0, 1.5, math.nan, -math.nan, math.inf])

@@ -21,10 +21,11 @@ from headrace._graph.states import recorded_states
 from headrace._graph.tags import side_outputs_of
 from headrace._runtime.process.reads.tables import places_of, state_table
 from headrace.schema import as_schema
-from headrace.testing.oracle import OracleEpoch, ProcessOracle, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.oracle import ProcessOracle
 from tests.runtime.contract import sort
-from tests.runtime.keyed_harness import PHASE, TIME, KeyedHarness, Outputs
 from tests.runtime.process.programs import (
     INPUT,
     OTHER,
@@ -60,7 +61,7 @@ class Written:
     kind: str
     uses: tuple[str, ...]
     on_timers: tuple[Any, ...]
-    epochs: tuple[OracleEpoch, ...]
+    epochs: tuple[StepEpoch, ...]
     unit: int = 1
     ordered: bool = False
     on_error: Any = "fail"
@@ -92,15 +93,15 @@ def process_node(
     )
 
 
-def compare(node: KeyedProcess, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+def compare(node: KeyedProcess, epochs: Sequence[StepEpoch], **how: Any) -> None:
     """The engine says what the oracle says and remembers what it remembers; `how` is one of `disturbances`."""
     wrong = difference(node, epochs, **how)
     assert wrong is None, wrong
 
 
-def difference(node: KeyedProcess, epochs: Sequence[OracleEpoch], **how: Any) -> str | None:
+def difference(node: KeyedProcess, epochs: Sequence[StepEpoch], **how: Any) -> str | None:
     """What is not as it should be."""
-    harness = KeyedHarness(
+    harness = StepHarness(
         node, how.pop("shards", 1), how.pop("batch_rows", 1_000_000), stamped=True
     )
     oracle = ProcessOracle(node)
@@ -114,7 +115,7 @@ def difference(node: KeyedProcess, epochs: Sequence[OracleEpoch], **how: Any) ->
     return None if kept == expected else f"state: {kept} is not {expected}"
 
 
-def answer(oracle: ProcessOracle, epochs: Sequence[OracleEpoch]) -> Outputs:
+def answer(oracle: ProcessOracle, epochs: Sequence[StepEpoch]) -> Outputs:
     """What the oracle says, stamped as the harness does it."""
     outputs: Outputs = {MAIN: [], LATE: [], ERRORS: []}
     for epoch in epochs:
@@ -139,7 +140,7 @@ def shown(outputs: Outputs) -> Outputs:
     return dict(outputs) | {ERRORS: letters}
 
 
-def final_state(harness: KeyedHarness) -> dict[str, list[Any]]:
+def final_state(harness: StepHarness) -> dict[str, list[Any]]:
     """By name, the rows of every state as they are read from outside."""
     node = harness.node
     return {
@@ -148,7 +149,7 @@ def final_state(harness: KeyedHarness) -> dict[str, list[Any]]:
     }
 
 
-def _read(place: Any, harness: KeyedHarness) -> list[dict[str, Any]]:
+def _read(place: Any, harness: StepHarness) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = state_table(place, harness.stores).to_pylist()
     return rows
 
@@ -262,7 +263,7 @@ def written(
 
 
 @st.composite
-def _epochs(draw: st.DrawFn, kind: str, parts: Parts) -> list[OracleEpoch]:
+def _epochs(draw: st.DrawFn, kind: str, parts: Parts) -> list[StepEpoch]:
     numbers = iter(range(1, 10_000))
     side = st.integers(0, 0 if kind == "keyed" else 1)
     # What lives for a time and ends before 1970 is hidden, but not looked for until then.
@@ -287,7 +288,7 @@ def _epochs(draw: st.DrawFn, kind: str, parts: Parts) -> list[OracleEpoch]:
     epochs = []
     for mark in [*((start + mark) * parts.unit for mark in marks), END_OF_TIME]:
         later = clock + draw(st.integers(0, 7))
-        epochs.append(OracleEpoch(before, mark, rows(10), rows(6), clock, later))
+        epochs.append(StepEpoch(before, mark, rows(10), rows(6), clock, later))
         before, clock = mark, later
     return epochs if draw(st.booleans()) else epochs[:-1]
 

@@ -20,8 +20,8 @@ from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace.keys import hash_keys
 from headrace.schema import as_schema
-from headrace.testing.oracle import OracleEpoch
-from tests.runtime.keyed_harness import KeyedHarness
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness
 
 __all__ = ["Doing", "Undoing", "expected", "kept_rows", "node_of", "run", "said"]
 
@@ -68,14 +68,14 @@ def run(
     node: KeyedProcess, epochs: Sequence[Sequence[tuple[str, Any]]], **how: Any
 ) -> list[tuple[int, str]]:
     """What the engine says to (key, operations), by the number of the row."""
-    harness, n = KeyedHarness(node, how.pop("shards", 1)), 0
+    harness, n = StepHarness(node, how.pop("shards", 1)), 0
     timed = []
     for number, rows in enumerate(epochs):
         fields = [
             {"key": key, "n": n + i, "ops": json.dumps(ops)} for i, (key, ops) in enumerate(rows)
         ]
         n += len(rows)
-        timed.append(OracleEpoch(number, number + 1, [(number + 1, row) for row in fields]))
+        timed.append(StepEpoch(number, number + 1, [(number + 1, row) for row in fields]))
     out = harness.run(timed, **how)
     return sorted((row["n"], row["said"]) for row in out[MAIN])
 
@@ -92,7 +92,7 @@ def expected(
     ]
 
 
-def kept_rows(harness: KeyedHarness, table: str) -> int:
+def kept_rows(harness: StepHarness, table: str) -> int:
     """How many rows a table has in all shards."""
     count = 0
     for store in harness.stores:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from headrace._graph.nodes import ERRORS, KeyedProcess
-from headrace.testing.oracle import OracleEpoch, ProcessOracle, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.oracle import ProcessOracle
 from tests.runtime.contract import KeyedContract, assert_same
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
 from tests.runtime.process import written
 from tests.runtime.process.cases import answer, expected_state, final_state, process_node, shown
 
@@ -29,22 +30,22 @@ def other(at: int, name: str, code: int) -> SidedRow:
 
 #: Disorder, rows behind the watermark, ties, null keys, keys that come back; timers between all of these.
 EPOCHS = (
-    OracleEpoch(
+    StepEpoch(
         NO_WATERMARK, NO_WATERMARK, [row(12, "a", 1), row(3, "b", 2), row(7, "a", 9)], (), 0, 3
     ),
-    OracleEpoch(
+    StepEpoch(
         NO_WATERMARK, 9, [row(11, "a", 4), row(8, "c", 5), row(12, "a", 3), row(0, None, 6)], (), 3, 5
     ),
-    OracleEpoch(
+    StepEpoch(
         9, 22, [row(13, "b", 7), row(23, "a", 13), row(24, "ä", 8)],
         [row(9, "e", 4), row(15, "c", 9), row(15, "c", 2)], 5, 9,
     ),
-    OracleEpoch(
+    StepEpoch(
         22, 26, [row(13, "b", 9), row(40, "d", 1), row(30, "a", 6), row(24, "ä", 2)],
         [row(24, "ä", 13)], 9, 10,
     ),
-    OracleEpoch(26, 33, (), [row(30, "a", 5)], 10, 14),
-    OracleEpoch(33, END_OF_TIME, [], [row(41, "a", 2), row(35, "d", 8)], 14, 20),
+    StepEpoch(26, 33, (), [row(30, "a", 5)], 10, 14),
+    StepEpoch(33, END_OF_TIME, [], [row(41, "a", 2), row(35, "d", 8)], 14, 20),
 )  # fmt: skip
 
 #: What the second input has, by epoch: its rows, and those that come early.
@@ -78,16 +79,16 @@ class ProcessContract(KeyedContract):
             self.function(failing), schema=written.Seen, inputs=[INPUT], **self.said
         )
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return EPOCHS
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         return answer(ProcessOracle(self.node()), epochs)
 
-    def harness(self, shards: int = 1, **how: Any) -> KeyedHarness:
+    def harness(self, shards: int = 1, **how: Any) -> StepHarness:
         return super().harness(shards, stamped=True, **how)
 
-    def agree(self, harness: KeyedHarness, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+    def agree(self, harness: StepHarness, epochs: Sequence[StepEpoch], **how: Any) -> None:
         """Rows with their times, dead letters, and what there is at the end."""
         assert_same(shown(harness.run(epochs, **how)), self.expected(self.epochs()))
         oracle = ProcessOracle(self.node())
@@ -127,5 +128,5 @@ class TwoInputs(ProcessContract):
             **self.said,
         )  # fmt: skip
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return BOTH

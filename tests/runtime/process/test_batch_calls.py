@@ -13,9 +13,9 @@ import pytest
 import headrace as hr
 from headrace._graph.nodes import MAIN, KeyedProcess
 from headrace.errors import UserCodeError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import TIME, Outputs, StepHarness
 from headrace.watermarks import NO_WATERMARK
-from tests.runtime.keyed_harness import TIME, KeyedHarness, Outputs
 from tests.runtime.process.cases import process_node
 
 OUTPUT = {"user": str, "n": int}
@@ -55,10 +55,10 @@ def step(act: Any, fire: Any = None) -> KeyedProcess:
     return process_node(Point(act, fire), "batch", schema=OUTPUT, inputs=[OUTPUT], keys=[("user",)])
 
 
-def run(act: Any, fire: Any = None, *epochs: OracleEpoch) -> Outputs:
+def run(act: Any, fire: Any = None, *epochs: StepEpoch) -> Outputs:
     """The outputs of an epoch with `ROWS`, or of these."""
-    epochs = epochs or (OracleEpoch(NO_WATERMARK, 5, ROWS, [], 0, 7),)
-    return KeyedHarness(step(act, fire), stamped=True).run(epochs)
+    epochs = epochs or (StepEpoch(NO_WATERMARK, 5, ROWS, [], 0, 7),)
+    return StepHarness(step(act, fire), stamped=True).run(epochs)
 
 
 def test_keys_are_those_of_the_rows_in_the_order_in_which_they_come() -> None:
@@ -175,9 +175,9 @@ def test_timers_come_in_one_call_in_order_of_time_each_once() -> None:
         return pa.RecordBatch.from_arrays([users, times], schema=SCHEMA)
 
     epochs = [
-        OracleEpoch(NO_WATERMARK, 5, ROWS, [], 0, 7),
-        OracleEpoch(5, 30, [], [], 7, 7),
-        OracleEpoch(30, 90, [], [], 7, 7),
+        StepEpoch(NO_WATERMARK, 5, ROWS, [], 0, 7),
+        StepEpoch(5, 30, [], [], 7, 7),
+        StepEpoch(30, 90, [], [], 7, 7),
     ]
     found = run(act, fire, *epochs)
     assert calls == [("event", ["b"], [0]), ("event", ["b", "a", "a"], [20, 25, 30])]
@@ -238,7 +238,7 @@ def test_keys_and_state_end_with_their_call() -> None:
         kept.append((self.n, ctx.keys))
         self.n.get(kept[0][1])
 
-    epochs = [OracleEpoch(NO_WATERMARK, 5, ROWS, ROWS, 0, 7)]
+    epochs = [StepEpoch(NO_WATERMARK, 5, ROWS, ROWS, 0, 7)]
     with pytest.raises(UserCodeError, match=r"ctx\.keys of an earlier call"):
         run(act, None, *epochs)
     kept.clear()

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._graph.nodes import KeyedProcess
-from headrace.testing.oracle import OracleEpoch, ProcessOracle
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.oracle import ProcessOracle
 from tests.runtime.contract import KeyedContract, assert_same
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
 from tests.runtime.process.batch_cases import (
     Chains,
     ChainsOfColumns,
@@ -39,7 +40,7 @@ def rows(
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> tuple[int, list[OracleEpoch]]:
+def streams(draw: st.DrawFn) -> tuple[int, list[StepEpoch]]:
     """Rows around watermarks that time passes one after the other."""
     unit = draw(st.sampled_from(UNITS))
     row = st.tuples(st.integers(-3, 20), st.sampled_from("aabbcd"), st.integers(-4, 6))
@@ -50,7 +51,7 @@ def streams(draw: st.DrawFn) -> tuple[int, list[OracleEpoch]]:
         later = clock + draw(st.integers(0, 4))
         early, mine = (draw(st.lists(row, max_size=most)) for most in (4, 8))
         both = (rows(*part, unit=unit, ids=ids) for part in (mine, early))
-        epochs.append(OracleEpoch(before, mark, *both, clock, later))
+        epochs.append(StepEpoch(before, mark, *both, clock, later))
         before, clock = mark, later
     return unit, epochs if draw(st.booleans()) else epochs[:-1]
 
@@ -67,7 +68,7 @@ def test_says_and_keeps_what_the_function_on_rows_does(
         epochs = [e._replace(early=_singles(e.early), rows=_singles(e.rows)) for e in epochs]
     oracle = ProcessOracle(node(by_row(unit)))
     right = answer(oracle, epochs)
-    harness = KeyedHarness(
+    harness = StepHarness(
         node(by_column(unit)), how.pop("shards"), how.pop("batch_rows"), stamped=True
     )
     assert_same(shown(harness.run(epochs, **how)), right)
@@ -80,25 +81,21 @@ def _singles(timed: Sequence[Any]) -> list[Any]:
 
 
 EPOCHS = [
-    OracleEpoch(
-        NO_WATERMARK, 2, rows((1, "a", 3), (5, "b", 6), (1, "a", 4), (2, "d", 1)), [], 0, 0
-    ),
-    OracleEpoch(2, 6, rows((7, "a", 9), (1, "b", 3)), rows((4, "c", 0), (3, "a", 1)), 0, 5),
-    OracleEpoch(6, 6, [], rows((9, "d", 3)), 5, 9),
-    OracleEpoch(6, 30, rows((31, "a", 3), (12, "b", 6)), [], 9, 10),
-    OracleEpoch(
-        30, END_OF_TIME, rows((40, "c", 3), (41, "c", 1)), rows((33, "a", 4)), 10, 2_000_000
-    ),
+    StepEpoch(NO_WATERMARK, 2, rows((1, "a", 3), (5, "b", 6), (1, "a", 4), (2, "d", 1)), [], 0, 0),
+    StepEpoch(2, 6, rows((7, "a", 9), (1, "b", 3)), rows((4, "c", 0), (3, "a", 1)), 0, 5),
+    StepEpoch(6, 6, [], rows((9, "d", 3)), 5, 9),
+    StepEpoch(6, 30, rows((31, "a", 3), (12, "b", 6)), [], 9, 10),
+    StepEpoch(30, END_OF_TIME, rows((40, "c", 3), (41, "c", 1)), rows((33, "a", 4)), 10, 2_000_000),
 ]
 
 
 class _Contract(KeyedContract):
     has_late_rows = False
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return EPOCHS
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         said: Outputs = {}
         for output, timed in ProcessOracle(self.by_row()).run(epochs).items():
             said[output] = [dict(fields) for _, fields in timed]
@@ -128,7 +125,7 @@ class TestMortals(_Contract):
     # What lives by the clock outlives event time.
     keeps_a_rest = True
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return [e._replace(early=_singles(e.early), rows=_singles(e.rows)) for e in EPOCHS]
 
     def node(self) -> KeyedProcess:

@@ -13,8 +13,8 @@ import headrace as hr
 from headrace._graph.nodes import ERRORS, MAIN
 from headrace._runtime.process.reads.tables import places_of, state_table
 from headrace.errors import UserCodeError
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from tests.runtime.keyed_harness import KeyedHarness
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import StepHarness
 from tests.runtime.process.cases import RANDOM, Written, compare, process_node, written
 from tests.runtime.process.programs import STATES
 from tests.runtime.windows.cases import disturbances
@@ -71,8 +71,8 @@ def rule(name: str, n: int, offset: int = 0) -> SidedRow:
     return SidedRow(5, {"name": name, "n": n}, 1, ("rules", "0", offset))
 
 
-def epochs(*rows: list[SidedRow]) -> list[OracleEpoch]:
-    return [OracleEpoch(number, number + 1, mine) for number, mine in enumerate(rows)]
+def epochs(*rows: list[SidedRow]) -> list[StepEpoch]:
+    return [StepEpoch(number, number + 1, mine) for number, mine in enumerate(rows)]
 
 
 def said(outputs: Any) -> list[str]:
@@ -82,7 +82,7 @@ def said(outputs: Any) -> list[str]:
 @pytest.mark.parametrize("shards", [1, 3])
 def test_broadcast_rows_come_first_in_their_order_and_speak_once(shards: int) -> None:
     rows = [row("a"), rule("x", 1, 0), row("b"), rule("y", 2, 1), rule("x", 3, 2)]
-    found = said(KeyedHarness(step(Check()), shards).run(epochs(rows)))
+    found = said(StepHarness(step(Check()), shards).run(epochs(rows)))
     assert sorted(found) == sorted(
         ["x is 1", "y is 2", "x is 3", "a: [('x', 3), ('y', 2)]", "b: [('x', 3), ('y', 2)]"]
     )
@@ -94,7 +94,7 @@ def test_rules_move_to_another_number_of_shards(keys: Any, counts: tuple[int, in
     node = step(Check() if keys[0] else CheckAll(), keys=keys)
     many = [row(key, n) for n, key in enumerate("abcdefghijkl")]
     stream = epochs([rule("x", 1), rule("y", 2, 1)], many, [rule("x", 3, 2), *many])
-    harness = KeyedHarness(node, counts[0])
+    harness = StepHarness(node, counts[0])
     found = [s for s in said(harness.run(stream, restores={1: counts[1], 2: 2})) if ":" in s]
     first = [f"{key}: [('x', 1), ('y', 2)]" for key in "abcdefghijkl"]
     assert sorted(found) == sorted(first + [s.replace("1", "3") for s in first])
@@ -109,7 +109,7 @@ def test_rows_without_keys_are_dealt_evenly_and_stay_in_order() -> None:
             yield {"said": f"{value.n}"}
 
     for shards in (2, 3):
-        harness = KeyedHarness(step(Where(), keys=((), ())), shards)
+        harness = StepHarness(step(Where(), keys=((), ())), shards)
         rows = [row("a", n) for n in range(30)]
         found = [int(s) for s in said(harness.run(epochs(rows)))]
         assert sorted(found) == list(range(30))
@@ -142,7 +142,7 @@ def test_what_belongs_to_keys_is_refused_in_a_broadcast_row(use: str, sentence: 
             eval(use)
 
     with pytest.raises(UserCodeError, match=sentence):
-        KeyedHarness(step(Wrong())).run(epochs([rule("x", 1)]))
+        StepHarness(step(Wrong())).run(epochs([rule("x", 1)]))
 
 
 @pytest.mark.parametrize("method", ["process_element", "on_timer"])
@@ -168,11 +168,11 @@ def test_broadcast_state_is_read_only_elsewhere(method: str, change: Any) -> Non
         def on_timer(self, timestamp: Any, ctx: Any) -> Any:
             change(self.rules)
 
-    stream = [*epochs([rule("x", 1)]), OracleEpoch(1, 20, [row("a")])]
+    stream = [*epochs([rule("x", 1)]), StepEpoch(1, 20, [row("a")])]
     with pytest.raises(
         UserCodeError, match=r"'rules' where it can be read only.*process_broadcast_el"
     ):
-        KeyedHarness(step(Wrong())).run(stream)
+        StepHarness(step(Wrong())).run(stream)
 
 
 def test_keys_are_refused_where_rows_have_none() -> None:
@@ -183,7 +183,7 @@ def test_keys_are_refused_where_rows_have_none() -> None:
     with pytest.raises(
         UserCodeError, match=r"uses ctx.key, but its rows have no keys; call key_by"
     ):
-        KeyedHarness(step(Wrong(), keys=((), ()))).run(epochs([row("a")]))
+        StepHarness(step(Wrong(), keys=((), ()))).run(epochs([row("a")]))
 
 
 def test_state_of_keys_is_back_behind_broadcast_rows() -> None:
@@ -193,7 +193,7 @@ def test_state_of_keys_is_back_behind_broadcast_rows() -> None:
             yield {"said": f"{value.key} {self.seen.value()}"}
 
     stream = epochs([row("a"), rule("x", 1)], [rule("y", 1), row("a"), row("b")])
-    found = said(KeyedHarness(step(Count()), 2).run(stream))
+    found = said(StepHarness(step(Count()), 2).run(stream))
     assert sorted(s for s in found if "is" not in s) == ["a 1", "a 2", "b 1"]
 
 
@@ -206,7 +206,7 @@ def test_a_broadcast_row_that_fails_is_one_dead_letter_and_changes_no_shard() ->
                 raise ValueError("below zero")
 
     rows = [rule("x", 1, 0), rule("x", -1, 1), rule("y", -2, 2), row("a"), row("b")]
-    found = KeyedHarness(step(Fails(), on_error="dead_letter"), 3).run(epochs(rows))
+    found = StepHarness(step(Fails(), on_error="dead_letter"), 3).run(epochs(rows))
     assert [r for r in sorted(said(found)) if ":" in r] == ["a: [('x', 1)]", "b: [('x', 1)]"]
     assert said(found).count("nobody hears this") == 1
     assert [letter["offset"] for letter in found[ERRORS]] == [1, 2]
@@ -219,5 +219,5 @@ def test_rules_come_in_the_order_of_their_sources_however_they_were_read() -> No
             ("b", "0", 1, 4), ("a", "1", 0, 3), ("a", "0", 1, 2), ("b", "0", 2, 5), ("a", "0", 0, 1),
         ]
     ]  # fmt: skip
-    found = said(KeyedHarness(step(Check()), 2).run(epochs(rules)))
+    found = said(StepHarness(step(Check()), 2).run(epochs(rules)))
     assert found == [f"x is {n}" for n in range(1, 6)]

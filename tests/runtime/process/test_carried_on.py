@@ -14,8 +14,8 @@ import headrace as hr
 from headrace._graph.nodes import MAIN
 from headrace._runtime.process.reads.tables import places_of, state_table
 from headrace.connectors.memory import MemorySource
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from tests.runtime.keyed_harness import KeyedHarness
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import StepHarness
 from tests.runtime.process.cases import process_node
 
 US = timedelta(microseconds=1)
@@ -43,22 +43,22 @@ def row(at: int, n: int) -> SidedRow:
 
 @pytest.mark.parametrize(("ttl", "lives"), [(20, True), (3, False), (10, False)])
 def test_old_state_lives_by_the_new_time(ttl: int, lives: bool) -> None:
-    harness = KeyedHarness(step(10))
-    harness.run([OracleEpoch(0, 1, [row(5, 7)])])
+    harness = StepHarness(step(10))
+    harness.run([StepEpoch(0, 1, [row(5, 7)])])
     harness.node = step(ttl)
     harness.restore()
     # It was touched at 5, so by the old time it would be gone at 15.
-    found = harness.run([OracleEpoch(1, 8), OracleEpoch(8, 16, [row(17, 0)])])[MAIN]
+    found = harness.run([StepEpoch(1, 8), StepEpoch(8, 16, [row(17, 0)])])[MAIN]
     assert found == [{"last": 7 if lives else None, "names": int(lives)}]
 
 
 @pytest.mark.parametrize("ttl", [20, 3])
 def test_nothing_is_kept_for_ever(ttl: int) -> None:
-    harness = KeyedHarness(step(10))
-    harness.run([OracleEpoch(0, 1, [row(5, 7)])])
+    harness = StepHarness(step(10))
+    harness.run([StepEpoch(0, 1, [row(5, 7)])])
     harness.node = step(ttl)
     harness.restore()
-    harness.run([OracleEpoch(1, 8), OracleEpoch(8, 16), OracleEpoch(16, 30)])
+    harness.run([StepEpoch(1, 8), StepEpoch(8, 16), StepEpoch(16, 30)])
     for place in places_of(harness.node).values():
         assert state_table(place, harness.stores).num_rows == 0
 
@@ -93,10 +93,10 @@ def test_a_function_of_rows_may_become_one_of_columns_and_back() -> None:
     schema = {"seen": int, "name": str}
     by_row = rows.process(ByRow(), schema=schema, uid="a")._graph.nodes[-1]
     by_column = rows.process(ByColumn(), schema=schema, uid="b")._graph.nodes[-1]
-    harness = KeyedHarness(by_row, 2)
+    harness = StepHarness(by_row, 2)
     said = []
     for number, node in enumerate([by_row, by_column, by_row]):
         harness.node = node
         harness.restore()
-        said += harness.run([OracleEpoch(number, number + 1, [row(5, 1 + number)])])[MAIN]
+        said += harness.run([StepEpoch(number, number + 1, [row(5, 1 + number)])])[MAIN]
     assert said == [{"seen": total, "name": "a!"} for total in (1, 3, 6)]

@@ -11,8 +11,8 @@ from hypothesis import given
 import headrace as hr
 from headrace._graph.nodes import ERRORS, LATE, MAIN
 from headrace.errors import UserCodeError
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from tests.runtime.keyed_harness import KeyedHarness
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import StepHarness
 from tests.runtime.process.cases import RANDOM, Written, compare, process_node, written
 from tests.runtime.process.programs import STATES
 from tests.runtime.windows.cases import disturbances
@@ -77,15 +77,15 @@ def right(at: int, key: int | None, text: str) -> SidedRow:
 
 
 def test_keys_have_other_names_and_are_the_same() -> None:
-    epochs = [OracleEpoch(0, 1, [left(5, 7, 1), right(6, 7, "a"), right(6, 8, "b"), left(7, 8, 2)])]
-    found = KeyedHarness(step(), 3).run(epochs)[MAIN]
+    epochs = [StepEpoch(0, 1, [left(5, 7, 1), right(6, 7, "a"), right(6, 8, "b"), left(7, 8, 2)])]
+    found = StepHarness(step(), 3).run(epochs)[MAIN]
     assert sorted(row["said"] for row in found) == ["7: 1", "7: 1 a", "8: 2", "8: 2 b"]
 
 
 def test_late_rows_of_both_go_to_one_output_with_the_columns_of_both() -> None:
     rows = [left(5, 7, 1), right(6, 7, "a"), left(12, 7, 2), right(11, 7, "b")]
-    epochs = [OracleEpoch(0, 10, rows), OracleEpoch(10, 20)]
-    found = KeyedHarness(step(ordered=True), 2).run(epochs)
+    epochs = [StepEpoch(0, 10, rows), StepEpoch(10, 20)]
+    found = StepHarness(step(ordered=True), 2).run(epochs)
     assert [row["said"] for row in found[MAIN]] == ["7: b", "7: b 2"]
     assert found[LATE] == [
         {"id": 7, "n": 1, "of": None, "text": None},
@@ -94,16 +94,16 @@ def test_late_rows_of_both_go_to_one_output_with_the_columns_of_both() -> None:
 
 
 def test_null_keys_of_either_input_are_dead_letters() -> None:
-    epochs = [OracleEpoch(0, 1, [left(5, None, 1), right(6, None, "a")])]
-    found = KeyedHarness(step()).run(epochs)
+    epochs = [StepEpoch(0, 1, [left(5, None, 1), right(6, None, "a")])]
+    found = StepHarness(step()).run(epochs)
     assert [row["cause"] for row in found[ERRORS]] == ["null key 'id'", "null key 'of'"]
 
 
 def test_a_row_that_fails_is_named_or_becomes_a_dead_letter_and_leaves_nothing() -> None:
-    epochs = [OracleEpoch(0, 1, [left(5, 7, 1), right(6, 7, "bad"), right(7, 7, "a")])]
+    epochs = [StepEpoch(0, 1, [left(5, 7, 1), right(6, 7, "bad"), right(7, 7, "a")])]
     with pytest.raises(UserCodeError, match=r"(?s)ValueError: bad.*key 7.*text='bad'"):
-        KeyedHarness(step()).run(epochs)
-    found = KeyedHarness(step(on_error="dead_letter")).run(epochs)
+        StepHarness(step()).run(epochs)
+    found = StepHarness(step(on_error="dead_letter")).run(epochs)
     assert [row["said"] for row in found[MAIN]] == ["7: 1", "7: 1 a"]
     (dead,) = found[ERRORS]
     assert (dead["cause"], dead["partition"], dead["offset"]) == ("ValueError: bad", "0", 6)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import NO_WATERMARK
 from tests.runtime.process.cases import compare, process_node
 from tests.runtime.process.programs import Program
@@ -17,11 +17,11 @@ def row(*program: Any, at: int = 5) -> Any:
     return at, {"key": "a", "n": 1, "program": json.dumps(program)}
 
 
-def two_epochs(first: Any, early: Any) -> list[OracleEpoch]:
+def two_epochs(first: Any, early: Any) -> list[StepEpoch]:
     """A row, and then an early one while the watermark goes from 4 to 20 and the clock from 100 to 110."""
     return [
-        OracleEpoch(NO_WATERMARK, 4, [first], (), NO_WATERMARK, 100),
-        OracleEpoch(4, 20, (), [early], 100, 110),
+        StepEpoch(NO_WATERMARK, 4, [first], (), NO_WATERMARK, 100),
+        StepEpoch(4, 20, (), [early], 100, 110),
     ]
 
 

@@ -21,7 +21,7 @@ from headrace._runtime.process.states.maps import MapHandle, Maps
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace.keys import hash_keys
-from headrace.testing.oracle.kept import KINDS, Now, expired
+from tests.oracle.kept import KINDS, Now, expired
 from tests.runtime.process import test_lists, test_maps
 from tests.runtime.process.grouped_states import Doing, node_of, said
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace._runtime.process.states import lists
 from headrace.errors import UserCodeError
-from headrace.testing.oracle import OracleEpoch
-from tests.runtime.keyed_harness import KeyedHarness
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness
 from tests.runtime.process.grouped_states import Doing, Undoing, expected, kept_rows, node_of, run
 
 ACTS: dict[str, Any] = {
@@ -115,11 +115,11 @@ def test_adding_reads_nothing(monkeypatch):
 
 
 def test_items_leave_the_table_when_a_list_is_emptied():
-    harness = KeyedHarness(node_of(Texts()))
+    harness = StepHarness(node_of(Texts()))
     steps = ['[["add_all", "a", "b", "c"]]', '[["update", "d"]]', '[["clear"]]']
     for number, ops in enumerate(steps):
         row = (number + 1, {"key": "ann", "n": 0, "ops": ops})
-        harness.epoch(OracleEpoch(number, number + 1, [row]))
+        harness.epoch(StepEpoch(number, number + 1, [row]))
         assert kept_rows(harness, "list:state") == [3, 1, 0][number]
 
 

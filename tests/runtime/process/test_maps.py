@@ -18,8 +18,8 @@ from headrace._graph.nodes import ERRORS, MAIN
 from headrace._runtime.process.states import entries
 from headrace._runtime.process.states.maps import MapHandle, Maps
 from headrace.errors import BuildError, UserCodeError
-from headrace.testing.oracle import OracleEpoch
-from tests.runtime.keyed_harness import KeyedHarness
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness
 from tests.runtime.process.grouped_states import Doing, Undoing, expected, kept_rows, node_of, run
 
 NAN = float("nan")
@@ -209,11 +209,11 @@ def test_large_maps_are_read_when_enough_of_them_was_asked_for(monkeypatch):
 
 
 def test_entries_leave_the_table_when_a_map_is_emptied():
-    harness = KeyedHarness(node_of(Texts()))
+    harness = StepHarness(node_of(Texts()))
     fill = '[["put_all", ["a", 1], ["b", 2], ["c", 3]]]'
     for number, ops in enumerate([fill, '[["clear"], ["put", "b", 5]]', '[["remove", "b"]]']):
         row = (number + 1, {"key": "ann", "n": 0, "ops": ops})
-        harness.epoch(OracleEpoch(number, number + 1, [row]))
+        harness.epoch(StepEpoch(number, number + 1, [row]))
         assert kept_rows(harness, "map:state") == [3, 1, 0][number]
 
 
@@ -323,6 +323,6 @@ def test_keys_that_are_not_plain_values_are_refused_when_the_step_is_built():
 def test_a_row_that_fails_leaves_the_map_as_it_was():
     programs = ['[["put", "a", 1]]', '[["put", "a", 2], ["clear"], ["fail"]]', '[["items"]]']
     rows = [(1, {"key": "ann", "n": n, "ops": ops}) for n, ops in enumerate(programs)]
-    out = KeyedHarness(node_of(Texts(), on_error="dead_letter")).epoch(OracleEpoch(0, 1, rows))
+    out = StepHarness(node_of(Texts(), on_error="dead_letter")).epoch(StepEpoch(0, 1, rows))
     assert len(out[ERRORS]) == 1
     assert out[MAIN][-1]["said"] == "[[('a', 1)]]"

@@ -14,8 +14,8 @@ from headrace._graph.nodes import ERRORS, MAIN
 from headrace._runtime.process.spreading import dealt
 from headrace.errors import UserCodeError
 from headrace.keys import key_groups, shards_of
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from tests.runtime.keyed_harness import KeyedHarness, timed_rows
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import StepHarness, timed_rows
 from tests.runtime.process.cases import process_node
 
 ROWS = {"n": int, "do": str}
@@ -110,7 +110,7 @@ class Model:
 
 
 @st.composite
-def streams(draw: st.DrawFn, sides: int = 1) -> list[OracleEpoch]:
+def streams(draw: st.DrawFn, sides: int = 1) -> list[StepEpoch]:
     numbers = iter(range(1, 1000))
     verbs = st.sampled_from(["add"] * 5 + ["replace", "clear", "look"])
     epochs = []
@@ -120,7 +120,7 @@ def streams(draw: st.DrawFn, sides: int = 1) -> list[OracleEpoch]:
             SidedRow(0, {"n": n, "do": verb}, side, ("source", "0", n))
             for (verb, side), n in zip(drawn, numbers, strict=False)
         ]
-        epochs.append(OracleEpoch(number, number + 1, rows))
+        epochs.append(StepEpoch(number, number + 1, rows))
     return epochs
 
 
@@ -133,7 +133,7 @@ def test_items_are_those_of_a_plain_list(function: Any, data: Any, shards: int) 
     places = st.integers(0, len(epochs) - 1)
     restores = data.draw(st.dictionaries(places, st.integers(1, 4), max_size=2))
     crashes = data.draw(st.lists(places, unique=True))
-    found = KeyedHarness(node, shards).run(epochs, restores=restores, crashes=crashes)[MAIN]
+    found = StepHarness(node, shards).run(epochs, restores=restores, crashes=crashes)[MAIN]
     model, right = Model(shards, union=isinstance(function, United)), []
     for number, epoch in enumerate(epochs):
         model.rescale(restores.get(number, len(model.lists)))
@@ -145,12 +145,12 @@ def test_no_item_is_lost_or_doubled_when_lists_are_dealt_anew() -> None:
     rows = [SidedRow(0, {"n": n, "do": "add"}, 0, ("source", "0", n)) for n in range(40)]
     look = [SidedRow(0, {"n": -1, "do": "look"}, 0, ("source", "1", n)) for n in range(64)]
     stream = [
-        OracleEpoch(0, 1, rows),
-        OracleEpoch(1, 2),
-        OracleEpoch(2, 3),
-        OracleEpoch(3, 4, look),
+        StepEpoch(0, 1, rows),
+        StepEpoch(1, 2),
+        StepEpoch(2, 3),
+        StepEpoch(3, 4, look),
     ]
-    found = KeyedHarness(step(Listed()), 2).run(stream, restores={1: 5, 2: 1, 3: 3})[MAIN]
+    found = StepHarness(step(Listed()), 2).run(stream, restores={1: 5, 2: 1, 3: 3})[MAIN]
     lists = {tuple(row["items"]) for row in found if row["n"] == -1}
     assert len(lists) == 3
     assert sorted(n for items in lists for n in items) == list(range(40))
@@ -164,9 +164,9 @@ def test_timers_and_keys_are_refused() -> None:
         def process_element(self, value: Any, ctx: Any) -> Any:
             ctx.timers.register_event_time(ctx.timestamp)
 
-    stream = [OracleEpoch(0, 1, [SidedRow(0, {"n": 1, "do": ""}, 0, ("source", "0", 1))])]
+    stream = [StepEpoch(0, 1, [SidedRow(0, {"n": 1, "do": ""}, 0, ("source", "0", 1))])]
     with pytest.raises(UserCodeError, match=r"uses ctx.timers, but its rows have no keys"):
-        KeyedHarness(step(Timed())).run(stream)
+        StepHarness(step(Timed())).run(stream)
 
 
 def test_a_row_that_fails_leaves_the_items_as_they_were() -> None:
@@ -178,12 +178,12 @@ def test_a_row_that_fails_leaves_the_items_as_they_were() -> None:
 
     rows = [(1, "add"), (-2, "add"), (3, "add"), (-4, "clear"), (-5, "replace"), (6, "look")]
     stream = [
-        OracleEpoch(0, 1, [SidedRow(0, {"n": n, "do": do}, 0, ("source", "0", abs(n)))])
+        StepEpoch(0, 1, [SidedRow(0, {"n": n, "do": do}, 0, ("source", "0", abs(n)))])
         for n, do in rows
     ]
     node = step(Fails(), on_error="dead_letter")
-    found = KeyedHarness(node).run(stream)
+    found = StepHarness(node).run(stream)
     assert [(row["n"], row["items"]) for row in found[MAIN]] == [(1, [1]), (3, [1, 3]), (6, [1, 3])]
     assert [row["offset"] for row in found[ERRORS]] == [2, 4, 5]
-    together = [OracleEpoch(0, 1, [row for epoch in stream for row in epoch.rows])]
-    assert KeyedHarness(node).run(together)[MAIN] == found[MAIN]
+    together = [StepEpoch(0, 1, [row for epoch in stream for row in epoch.rows])]
+    assert StepHarness(node).run(together)[MAIN] == found[MAIN]

@@ -19,7 +19,7 @@ from headrace._runtime.process.timing import ordered
 from headrace._runtime.process.timing.alarms import Alarms
 from headrace._runtime.process.timing.timers import Timers
 from headrace._runtime.unfolded import TIMESTAMP
-from tests.runtime import keyed_harness
+from headrace.testing import step_harness
 from tests.runtime.process.cases import RANDOM, Written, difference, written
 
 Patch = pytest.MonkeyPatch
@@ -39,10 +39,10 @@ def _timers_come_a_little_late(patched: Patch) -> None:
 
 
 def _a_shard_is_lost_when_state_moves(patched: Patch) -> None:
-    real = keyed_harness.rescale
-    empty = keyed_harness.MemoryChunkStore
+    real = step_harness.rescale
+    empty = step_harness.MemoryChunkStore
     patched.setattr(
-        keyed_harness,
+        step_harness,
         "rescale",
         lambda old, specs, new: real([empty(), *old[1:]], specs, new),
     )

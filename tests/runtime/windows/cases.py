@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from headrace._graph.nodes import LATE, MAIN, WindowAggregate, WindowStep
 from headrace._graph.windows import result_fields
 from headrace.aggregates import Aggregate
-from headrace.testing.oracle import OracleEpoch, oracle_of
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Assigner, Count, LookBack, Session, Window
+from tests.oracle import oracle_of
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
 
 SCHEMA = pa.schema(
     [
@@ -80,18 +81,18 @@ def window_node(
     )
 
 
-def answer(node: WindowStep, epochs: Sequence[OracleEpoch]) -> Outputs:
+def answer(node: WindowStep, epochs: Sequence[StepEpoch]) -> Outputs:
     """What the oracle says."""
     oracle = oracle_of(node)
     results, late = oracle.run(epochs)
     return {MAIN: results, LATE: late, **getattr(oracle, "sides", {})}
 
 
-def compare(node: WindowStep, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+def compare(node: WindowStep, epochs: Sequence[StepEpoch], **how: Any) -> None:
     """The engine says what the oracle says; `how` is one of `disturbances`."""
     shards = how.pop("shards", 1)
     rows = how.pop("batch_rows", 1_000_000)
-    assert_same(KeyedHarness(node, shards, rows).run(epochs, **how), answer(node, epochs))
+    assert_same(StepHarness(node, shards, rows).run(epochs, **how), answer(node, epochs))
 
 
 def row(key: str | None, number: int | None = 1, **more: Any) -> dict[str, Any]:
@@ -138,7 +139,7 @@ def _timed(*, gaps: bool, few_keys: bool) -> st.SearchStrategy[list[Any]]:
 @st.composite
 def streams(
     draw: st.DrawFn, *, gaps: bool = False, few_keys: bool = False, ends: bool = True
-) -> list[OracleEpoch]:
+) -> list[StepEpoch]:
     """Epochs whose watermarks and clocks rise in random steps, and rows anywhere around them.
 
     `gaps`: rows of `GAPS`. `few_keys`: more rows for each key. Without `ends` time just stops somewhere.
@@ -149,9 +150,9 @@ def streams(
     epochs = []
     for mark in marks:
         later = clock + draw(st.integers(0, 15))
-        epochs.append(OracleEpoch(before, mark, draw(rows), draw(rows), clock, later))
+        epochs.append(StepEpoch(before, mark, draw(rows), draw(rows), clock, later))
         before, clock = mark, later
-    last = OracleEpoch(before, END_OF_TIME, (), draw(rows), clock, clock + 1)
+    last = StepEpoch(before, END_OF_TIME, (), draw(rows), clock, clock + 1)
     return [*epochs, last] if ends else epochs
 
 

@@ -14,7 +14,7 @@ from headrace import aggregates as agg
 from headrace._graph.nodes import WindowProcess
 from headrace._graph.windows import aggregate_node
 from headrace.schema import as_schema
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Assigner, Cumulating, Global, Hopping, Session, Tumbling
 from tests.runtime.windows.cases import (
@@ -213,7 +213,7 @@ BERLIN = [
 ]
 
 
-def spread(epochs: list[OracleEpoch], start: datetime) -> list[OracleEpoch]:
+def spread(epochs: list[StepEpoch], start: datetime) -> list[StepEpoch]:
     """The same stream with half hours for microseconds, some of them one microsecond before."""
     first = (start - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
@@ -236,7 +236,7 @@ def spread(epochs: list[OracleEpoch], start: datetime) -> list[OracleEpoch]:
 @SOME
 @given(epochs=streams(), window=st.sampled_from(BERLIN), hours=st.sampled_from([0, 1, 30]))
 def test_days_where_clocks_change(
-    start: datetime, epochs: list[OracleEpoch], window: Any, hours: int
+    start: datetime, epochs: list[StepEpoch], window: Any, hours: int
 ) -> None:
     node = node_of(window, lateness_us=hours * 3_600_000_000)
     compare(node, spread(epochs, start.replace(tzinfo=UTC)), shards=2)
@@ -245,7 +245,7 @@ def test_days_where_clocks_change(
 @SOME
 @given(streams(), windows, lateness, disturbances())
 def test_rows_that_withdraw_others(
-    epochs: list[OracleEpoch], window: Any, lateness_us: int, how: Any
+    epochs: list[StepEpoch], window: Any, lateness_us: int, how: Any
 ) -> None:
     signed = [
         epoch._replace(rows=_signed(epoch.rows), early=_signed(epoch.early)) for epoch in epochs

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from headrace._graph.join_columns import joined_columns, result_schema_of
 from headrace._graph.join_nodes import AsOfJoin
 from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN, Port
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.asof import AsOfOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.oracle.joins.asof import AsOfOracle
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import PHASE, TIME, KeyedHarness, Outputs
 
 LEFT = pa.schema([("key", pa.string()), ("part", pa.float64()), ("n", pa.int64())])
 RIGHT = pa.schema(
@@ -74,7 +74,7 @@ def right(
     return SidedRow(at, fields if change is None else fields | {"change": change}, 1)
 
 
-def answer(node: AsOfJoin, epochs: Sequence[OracleEpoch]) -> Outputs:
+def answer(node: AsOfJoin, epochs: Sequence[StepEpoch]) -> Outputs:
     """What the oracle says, with the time and the phase of results; of dead letters their `n`."""
     outputs: Outputs = {MAIN: [], LATE: [], LATE_RIGHT: [], ERRORS: []}
     for said in AsOfOracle(node).run(epochs):
@@ -96,10 +96,10 @@ def shown(outputs: Outputs) -> Outputs:
     return found | {ERRORS: [{"n": json.loads(letter["payload"])["n"]} for letter in letters]}
 
 
-def compare(node: AsOfJoin, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+def compare(node: AsOfJoin, epochs: Sequence[StepEpoch], **how: Any) -> None:
     """The engine says what the oracle says; `how` is one of `disturbances`."""
     shards, batch_rows = how.pop("shards", 1), how.pop("batch_rows", 1_000_000)
-    harness = KeyedHarness(node, shards, batch_rows, stamped=True)
+    harness = StepHarness(node, shards, batch_rows, stamped=True)
     assert_same(shown(harness.run(epochs, **how)), answer(node, epochs))
 
 
@@ -108,7 +108,7 @@ _KEYS = st.sampled_from(["a", "a", "a", "b", "", "ä", None])
 
 
 @st.composite
-def streams(draw: st.DrawFn, *, changes: bool = False, by: int = 1) -> list[OracleEpoch]:
+def streams(draw: st.DrawFn, *, changes: bool = False, by: int = 1) -> list[StepEpoch]:
     """Epochs whose watermarks rise in random steps, and rows of both sides anywhere around them.
 
     Half of all rows have the key "a". `by` stretches time.
@@ -136,6 +136,6 @@ def streams(draw: st.DrawFn, *, changes: bool = False, by: int = 1) -> list[Orac
     marks = sorted(draw(st.lists(st.integers(-10, 30), min_size=1, max_size=6)))
     before, epochs = NO_WATERMARK, []
     for mark in marks:
-        epochs.append(OracleEpoch(before, mark * by, rows(), rows()))
+        epochs.append(StepEpoch(before, mark * by, rows(), rows()))
         before = mark * by
-    return [*epochs, OracleEpoch(before, END_OF_TIME, (), rows())]
+    return [*epochs, StepEpoch(before, END_OF_TIME, (), rows())]

@@ -23,13 +23,13 @@ from headrace._runtime.joins.asof import operator, rights
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Moment, Outlook
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
-from headrace.testing.oracle import OracleEpoch, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import TIME, StepHarness, timed_rows
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from tests.runtime.contract import assert_same, kept_rows
 from tests.runtime.joins.asof.cases import LEFT, answer, compare, left, right, shown, step
-from tests.runtime.keyed_harness import TIME, KeyedHarness, timed_rows
 
-FIRST = OracleEpoch(
+FIRST = StepEpoch(
     NO_WATERMARK,
     NO_WATERMARK,
     [right(1, n=1), right(5, n=5), right(5, n=55), right(9, n=9)]
@@ -42,32 +42,32 @@ def pairs(rows: list[dict[str, Any]]) -> list[tuple[int, int | None]]:
     return sorted(((row["n"], row["n_right"]) for row in rows), key=lambda pair: pair[0])
 
 
-def run(node: AsOfJoin, *epochs: OracleEpoch) -> list[tuple[int, int | None]]:
-    return pairs(KeyedHarness(node).run(epochs)[MAIN])
+def run(node: AsOfJoin, *epochs: StepEpoch) -> list[tuple[int, int | None]]:
+    return pairs(StepHarness(node).run(epochs)[MAIN])
 
 
 def test_a_row_goes_out_when_the_watermark_reaches_it() -> None:
-    harness = KeyedHarness(step(), stamped=True)
-    assert not harness.run([FIRST, OracleEpoch(NO_WATERMARK, 2)])[MAIN]
-    out = harness.run([OracleEpoch(2, 5)])[MAIN]
+    harness = StepHarness(step(), stamped=True)
+    assert not harness.run([FIRST, StepEpoch(NO_WATERMARK, 2)])[MAIN]
+    out = harness.run([StepEpoch(2, 5)])[MAIN]
     assert pairs(out) == [(3, 1), (5, 55)]
     assert sorted(row[TIME] for row in out) == [3, 5]
-    assert pairs(harness.run([OracleEpoch(5, 8)])[MAIN]) == [(7, 55)]
+    assert pairs(harness.run([StepEpoch(5, 8)])[MAIN]) == [(7, 55)]
 
 
 def test_a_row_that_looks_forward_waits_as_long_as_it_looks() -> None:
-    harness = KeyedHarness(step("left", direction="forward", tolerance_us=2), stamped=True)
-    assert not harness.run([FIRST, OracleEpoch(NO_WATERMARK, 4)])[MAIN]
-    out = harness.run([OracleEpoch(4, 7)])[MAIN]
+    harness = StepHarness(step("left", direction="forward", tolerance_us=2), stamped=True)
+    assert not harness.run([FIRST, StepEpoch(NO_WATERMARK, 4)])[MAIN]
+    out = harness.run([StepEpoch(4, 7)])[MAIN]
     assert pairs(out) == [(3, 55), (5, 55)]
     assert sorted(row[TIME] for row in out) == [5, 7]
-    assert pairs(harness.run([OracleEpoch(7, 9)])[MAIN]) == [(7, 9)]
+    assert pairs(harness.run([StepEpoch(7, 9)])[MAIN]) == [(7, 9)]
 
 
 def test_rows_go_out_in_order_of_time() -> None:
     rows = [left(at, key, at) for at, key in [(9, "a"), (3, "b"), (7, "c"), (1, "a"), (5, "b")]]
-    epochs = [OracleEpoch(NO_WATERMARK, 0, rows), OracleEpoch(0, 9, (), [left(4, "c", 4)])]
-    found = KeyedHarness(step("left")).run(epochs)[MAIN]
+    epochs = [StepEpoch(NO_WATERMARK, 0, rows), StepEpoch(0, 9, (), [left(4, "c", 4)])]
+    found = StepHarness(step("left")).run(epochs)[MAIN]
     assert [row["n"] for row in found] == [1, 3, 4, 5, 7, 9]
 
 
@@ -85,39 +85,39 @@ def test_rows_go_out_in_order_of_time() -> None:
     ],
 )
 def test_what_stands_beside_a_row(fields: Any, expected: Any) -> None:
-    assert run(step("left", **fields), FIRST, OracleEpoch(NO_WATERMARK, END_OF_TIME)) == expected
+    assert run(step("left", **fields), FIRST, StepEpoch(NO_WATERMARK, END_OF_TIME)) == expected
 
 
 def test_an_inner_join_leaves_out_what_has_no_partner() -> None:
-    ending = OracleEpoch(NO_WATERMARK, END_OF_TIME)
+    ending = StepEpoch(NO_WATERMARK, END_OF_TIME)
     assert run(step("inner", tolerance_us=1), FIRST, ending) == [(5, 55)]
-    nobody = OracleEpoch(NO_WATERMARK, NO_WATERMARK, [left(1)])
+    nobody = StepEpoch(NO_WATERMARK, NO_WATERMARK, [left(1)])
     assert run(step("inner"), nobody, ending) == []
     assert run(step("left"), nobody, ending) == [(0, None)]
 
 
 def test_versions_of_the_same_epoch_before_and_behind_a_row() -> None:
     rows = [right(2, n=2), left(4, n=4), right(3, n=3), right(6, n=6), left(6, n=7), left(2, n=1)]
-    epoch = OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows)
-    assert run(step(), epoch, OracleEpoch(NO_WATERMARK, 9)) == [(1, 2), (4, 3), (7, 6)]
-    assert run(step(), OracleEpoch(0, 9, (), rows)) == [(1, 2), (4, 3), (7, 6)]
+    epoch = StepEpoch(NO_WATERMARK, NO_WATERMARK, rows)
+    assert run(step(), epoch, StepEpoch(NO_WATERMARK, 9)) == [(1, 2), (4, 3), (7, 6)]
+    assert run(step(), StepEpoch(0, 9, (), rows)) == [(1, 2), (4, 3), (7, 6)]
 
 
 def test_of_versions_of_one_time_the_last_that_came_counts_across_epochs() -> None:
     epochs = [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, [right(5, n=1), left(6, n=0)]),
-        OracleEpoch(NO_WATERMARK, 2, [right(5, n=2)]),
-        OracleEpoch(2, 7, (), [right(5, n=3), right(5, n=4)]),
-        OracleEpoch(7, 9),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, [right(5, n=1), left(6, n=0)]),
+        StepEpoch(NO_WATERMARK, 2, [right(5, n=2)]),
+        StepEpoch(2, 7, (), [right(5, n=3), right(5, n=4)]),
+        StepEpoch(7, 9),
     ]
     for fields in ({}, {"direction": "nearest", "tolerance_us": 2}):
         assert run(step(**fields), *epochs) == [(0, 4)]
 
 
 def test_what_is_withdrawn_behind_its_successor_was_the_one_before() -> None:
-    old = OracleEpoch(NO_WATERMARK, NO_WATERMARK, [right(1, n=9, change="+I")])
+    old = StepEpoch(NO_WATERMARK, NO_WATERMARK, [right(1, n=9, change="+I")])
     change = [right(5, n=1, change="+U"), right(5, n=9, change="-U")]
-    epochs = [old, OracleEpoch(NO_WATERMARK, 3, [*change, left(6, n=6)]), OracleEpoch(3, 30)]
+    epochs = [old, StepEpoch(NO_WATERMARK, 3, [*change, left(6, n=6)]), StepEpoch(3, 30)]
     assert run(step("left", changes=True), *epochs) == [(6, 1)]
 
 
@@ -134,15 +134,15 @@ def test_what_is_withdrawn_behind_its_successor_was_the_one_before() -> None:
 )
 @pytest.mark.parametrize("tolerance_us", [None, 50])
 def test_what_becomes_of_a_version(changes: str, expected: Any, tolerance_us: Any) -> None:
-    old = OracleEpoch(NO_WATERMARK, NO_WATERMARK, [right(1, n=9, change="+I")])
+    old = StepEpoch(NO_WATERMARK, NO_WATERMARK, [right(1, n=9, change="+I")])
     change = [right(5, n=n, change=change) for n, change in enumerate(changes.split(), 1)]
     node = step("left", changes=True, tolerance_us=tolerance_us)
     seen = [left(4, n=4), left(5, n=5), left(20, n=20)]
-    epochs = [old, OracleEpoch(NO_WATERMARK, 3, [*change, *seen]), OracleEpoch(3, 30)]
+    epochs = [old, StepEpoch(NO_WATERMARK, 3, [*change, *seen]), StepEpoch(3, 30)]
     assert run(node, *epochs) == [(4, 9), (5, expected), (20, expected)]
     # The same when the old version is kept before the others come, and when each comes in an epoch of its own.
-    epochs = [old, OracleEpoch(NO_WATERMARK, 3), *(OracleEpoch(3, 3, [row]) for row in change)]
-    assert run(node, *epochs, OracleEpoch(3, 30, (), seen)) == [
+    epochs = [old, StepEpoch(NO_WATERMARK, 3), *(StepEpoch(3, 3, [row]) for row in change)]
+    assert run(node, *epochs, StepEpoch(3, 30, (), seen)) == [
         (4, 9),
         (5, expected),
         (20, expected),
@@ -150,34 +150,34 @@ def test_what_becomes_of_a_version(changes: str, expected: Any, tolerance_us: An
 
 
 def test_a_key_that_has_ended_is_not_kept() -> None:
-    harness = KeyedHarness(step(changes=True))
-    harness.run([OracleEpoch(NO_WATERMARK, NO_WATERMARK, [right(1, change="+I")])])
-    harness.run([OracleEpoch(NO_WATERMARK, 4, [right(5, change="-D")])])
+    harness = StepHarness(step(changes=True))
+    harness.run([StepEpoch(NO_WATERMARK, NO_WATERMARK, [right(1, change="+I")])])
+    harness.run([StepEpoch(NO_WATERMARK, 4, [right(5, change="-D")])])
     assert kept_rows(harness) > 0
-    harness.run([OracleEpoch(4, 5)])
+    harness.run([StepEpoch(4, 5)])
     assert kept_rows(harness) == 0
 
 
 def test_a_late_version_changes_nothing() -> None:
     epochs = [
-        OracleEpoch(NO_WATERMARK, 4, [right(5, n=5), right(4, n=4), left(6, n=6)]),
-        OracleEpoch(4, 6, [right(6, n=66)]),
+        StepEpoch(NO_WATERMARK, 4, [right(5, n=5), right(4, n=4), left(6, n=6)]),
+        StepEpoch(4, 6, [right(6, n=66)]),
     ]
-    outputs = KeyedHarness(step()).run(epochs)
+    outputs = StepHarness(step()).run(epochs)
     assert pairs(outputs[MAIN]) == [(6, 5)]
     assert [row["n"] for row in outputs[LATE_RIGHT]] == [4, 66]
 
 
 def test_rows_without_a_key() -> None:
     epochs = [
-        OracleEpoch(NO_WATERMARK, 1, [left(3, None, 3), left(3, "a", 4), right(2, None, 5)]),
-        OracleEpoch(1, 3, (), [left(2, None, 6)]),
+        StepEpoch(NO_WATERMARK, 1, [left(3, None, 3), left(3, "a", 4), right(2, None, 5)]),
+        StepEpoch(1, 3, (), [left(2, None, 6)]),
     ]
     for how in ("left", "inner"):
         for fields in ({}, {"direction": "forward", "tolerance_us": 1}):
             compare(step(how, **fields), epochs)
     # At once, and at the time at which they would have come out.
-    harness = KeyedHarness(step("left", direction="forward", tolerance_us=5), stamped=True)
+    harness = StepHarness(step("left", direction="forward", tolerance_us=5), stamped=True)
     assert [row[TIME] for row in harness.run(epochs[:1])[MAIN]] == [8]
 
 
@@ -199,8 +199,8 @@ def test_rows_without_a_key_are_counted() -> None:
 def test_floats_as_keys(key: float) -> None:
     alike = 0.0 if key == 0 else key
     rows = [right(1, n=1, share=alike), left(2, n=2, part=key), right(1, n=9, share=7.0)]
-    epochs = [OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows), OracleEpoch(NO_WATERMARK, 5)]
-    found = KeyedHarness(step(on="floats")).run(epochs)[MAIN]
+    epochs = [StepEpoch(NO_WATERMARK, NO_WATERMARK, rows), StepEpoch(NO_WATERMARK, 5)]
+    found = StepHarness(step(on="floats")).run(epochs)[MAIN]
     assert pairs(found) == [(2, 1)]
 
 
@@ -241,9 +241,9 @@ def test_other_types_and_a_right_side_of_keys_alone() -> None:
         return SidedRow(at, fields | {"inner": {"x": at, "y": None}}, side)
 
     epochs = [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, [row(at, at % 3 == 0) for at in range(12)]),
-        OracleEpoch(NO_WATERMARK, 5, [row(at, at % 3 == 1) for at in range(6, 20)]),
-        OracleEpoch(5, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, [row(at, at % 3 == 0) for at in range(12)]),
+        StepEpoch(NO_WATERMARK, 5, [row(at, at % 3 == 1) for at in range(6, 20)]),
+        StepEpoch(5, END_OF_TIME),
     ]
     alone = pa.schema([schema.field("key")])
     for fields in ({}, {"tolerance_us": 4}, {"direction": "nearest", "tolerance_us": 4}):
@@ -253,7 +253,7 @@ def test_other_types_and_a_right_side_of_keys_alone() -> None:
                 epoch._replace(rows=[_only(r, right_schema) if r.side else r for r in epoch.rows])
                 for epoch in epochs
             ]
-            found = KeyedHarness(node, 2, stamped=True).run(told, restores={2: 3})
+            found = StepHarness(node, 2, stamped=True).run(told, restores={2: 3})
             assert_same(shown(found), answer(node, told))
 
 
@@ -265,9 +265,9 @@ def test_a_join_of_a_stream_with_itself() -> None:
     rows = [(at, "ab"[n % 2], n) for n, at in enumerate([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5])]
     both = [row for at, key, n in rows for row in (left(at, key, n), right(at, key, n))]
     epochs = [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, both[:12]),
-        OracleEpoch(NO_WATERMARK, 2, both[12:]),
-        OracleEpoch(2, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, both[:12]),
+        StepEpoch(NO_WATERMARK, 2, both[12:]),
+        StepEpoch(2, END_OF_TIME),
     ]
     for fields in (
         {},
@@ -291,10 +291,10 @@ def test_half_of_all_rows_have_one_key(fields: Any, monkeypatch: pytest.MonkeyPa
         key = "hot" if n % 2 else f"cold {n % 50}"
         rows.append(left(at, key, n) if n % 5 < 3 else right(at, key, n))
     epochs = [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows[:700]),
-        OracleEpoch(NO_WATERMARK, 100, rows[700:]),
-        OracleEpoch(100, 300),
-        OracleEpoch(300, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, rows[:700]),
+        StepEpoch(NO_WATERMARK, 100, rows[700:]),
+        StepEpoch(100, 300),
+        StepEpoch(300, END_OF_TIME),
     ]
     compare(step("left", **fields), epochs, shards=2, restores={2: 1})
 
@@ -316,28 +316,28 @@ def test_no_more_is_kept_after_many_epochs(
 ) -> None:
     monkeypatch.setattr(rights, "_LEAST_SLICE_US", 1)
     monkeypatch.setattr(slices, "_LEAST_US", 1)
-    harness = KeyedHarness(step(**fields))
+    harness = StepHarness(step(**fields))
     before = NO_WATERMARK
     for start in range(0, 2_000, 10):
         rows = [right(start + n, "abcde"[n % 5], n) for n in range(10)]
-        harness.run([OracleEpoch(before, start - 1, rows)])
+        harness.run([StepEpoch(before, start - 1, rows)])
         before = start - 1
         # Ten versions and a counter for each of five key groups wait.
         waiting = 10 + 5 if fields.get("direction", "backward") == "backward" else 10
         if start % 270 == 0:
             assert kept_rows(harness) <= most + waiting
-    harness.run([OracleEpoch(before, END_OF_TIME)])
+    harness.run([StepEpoch(before, END_OF_TIME)])
     assert kept_rows(harness) == 0
 
 
 def test_keys_with_one_old_version_keep_it() -> None:
-    harness = KeyedHarness(step())
-    harness.run([OracleEpoch(NO_WATERMARK, NO_WATERMARK, [right(1, "old", 1)])])
+    harness = StepHarness(step())
+    harness.run([StepEpoch(NO_WATERMARK, NO_WATERMARK, [right(1, "old", 1)])])
     for at in range(10, 500, 10):
-        harness.run([OracleEpoch(at - 10, at, [right(at + 1, "new", at)])])
+        harness.run([StepEpoch(at - 10, at, [right(at + 1, "new", at)])])
     harness.restore()
-    harness.run([OracleEpoch(490, 490, [left(495, "old", 5)])])
-    assert pairs(harness.run([OracleEpoch(490, 495)])[MAIN]) == [(5, 1)]
+    harness.run([StepEpoch(490, 490, [left(495, "old", 5)])])
+    assert pairs(harness.run([StepEpoch(490, 495)])[MAIN]) == [(5, 1)]
 
 
 def test_state_has_few_buckets_however_long_the_tolerance() -> None:
@@ -377,7 +377,7 @@ def test_a_large_version_beside_many_rows_is_no_large_batch(
 
 
 def test_dead_letters_of_the_right_name_the_join() -> None:
-    found = KeyedHarness(step()).run([OracleEpoch(NO_WATERMARK, 1, [right(2, None)])])
+    found = StepHarness(step()).run([StepEpoch(NO_WATERMARK, 1, [right(2, None)])])
     assert [letter["uid"] for letter in found[ERRORS]] == ["join"]
 
 
@@ -386,10 +386,10 @@ def test_an_epoch_over_much_time_lies_in_few_tables(direction: Any) -> None:
     second = 1_000_000
     rows = [right(n * second, "ab"[n % 2], n) for n in range(3_000)]
     node = step(direction=direction, tolerance_us=second)
-    harness = KeyedHarness(node)
-    harness.run([OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows)])
+    harness = StepHarness(node)
+    harness.run([StepEpoch(NO_WATERMARK, NO_WATERMARK, rows)])
     state = ShardState(registry.tables(node), harness.stores[0], MemoryArrays(), range(128))
     state.open()
     assert len(state.buckets("near")) < 40
     seen = [left(n * second + 1, "ab"[n % 2], n) for n in range(0, 3_000, 7)]
-    compare(node, [OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows[:400] + seen[:40])])
+    compare(node, [StepEpoch(NO_WATERMARK, NO_WATERMARK, rows[:400] + seen[:40])])

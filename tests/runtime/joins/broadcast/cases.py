@@ -10,7 +10,7 @@ import pyarrow as pa
 import headrace as hr
 from headrace._graph.join_nodes import BroadcastJoin
 from headrace.connectors.memory import MemorySource
-from headrace.testing.oracle import SidedRow
+from headrace.testing.epochs import SidedRow
 
 ROWS = pa.schema([("country", pa.string()), ("zone", pa.float64()), ("n", pa.int64())])
 TABLE = pa.schema([("country", pa.string()), ("zone", pa.float64()), ("name", pa.string())])

@@ -12,17 +12,17 @@ from headrace._runtime import registry
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Moment, Outlook
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.broadcast import BroadcastOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import TIME, StepHarness, timed_rows
 from headrace.watermarks import NO_WATERMARK
+from tests.oracle.joins.broadcast import BroadcastOracle
 from tests.runtime.contract import kept_rows
 from tests.runtime.joins.broadcast.cases import broadcast_node, entry, row
 from tests.runtime.joins.stamped import compare
-from tests.runtime.keyed_harness import TIME, KeyedHarness, timed_rows
 
 
-def epochs(*rows: list[SidedRow]) -> list[OracleEpoch]:
-    return [OracleEpoch(NO_WATERMARK, NO_WATERMARK, mine) for mine in rows]
+def epochs(*rows: list[SidedRow]) -> list[StepEpoch]:
+    return [StepEpoch(NO_WATERMARK, NO_WATERMARK, mine) for mine in rows]
 
 
 def names(outputs: Any) -> list[Any]:
@@ -31,7 +31,7 @@ def names(outputs: Any) -> list[Any]:
 
 def test_entries_come_before_the_rows_of_their_epoch_and_not_before_those_of_earlier_ones() -> None:
     stream = epochs([row("a", 1, 1)], [row("a", 1, 2), entry("a", 1, "x", 1)], [row("a", 1, 3)])
-    assert names(KeyedHarness(broadcast_node("left"), 2).run(stream)) == [None, "x", "x"]
+    assert names(StepHarness(broadcast_node("left"), 2).run(stream)) == [None, "x", "x"]
 
 
 @pytest.mark.parametrize("batch_rows", [1, 100])
@@ -45,26 +45,26 @@ def test_the_last_entry_of_a_key_is_that_of_its_source(batch_rows: int) -> None:
         ]
     ]  # fmt: skip
     for some in (entries, entries[::-1], entries[2:] + entries[:2]):
-        harness = KeyedHarness(broadcast_node("inner"), 3, batch_rows)
+        harness = StepHarness(broadcast_node("inner"), 3, batch_rows)
         rows = [row("a", 1, n) for n in range(1, 9)]
         assert names(harness.run(epochs([*rows, *some]))) == ["last"] * 8
 
 
 def test_entries_of_a_shuffle_come_as_they_were_sent() -> None:
     entries = [SidedRow(1, entry("a", 1, name, 0).fields, 1) for name in "xyz"]
-    found = KeyedHarness(broadcast_node("inner"), 2).run(epochs([row("a", 1, 1), *entries]))
+    found = StepHarness(broadcast_node("inner"), 2).run(epochs([row("a", 1, 1), *entries]))
     assert names(found) == ["z"]
 
 
 def test_a_result_has_the_time_of_its_row() -> None:
     stream = epochs([entry("a", 1, "x", 900), row("a", 1, 1, at=-7), row("a", 1, 2, at=10**15)])
-    found = KeyedHarness(broadcast_node("inner"), 2, stamped=True).run(stream)[MAIN]
+    found = StepHarness(broadcast_node("inner"), 2, stamped=True).run(stream)[MAIN]
     assert sorted(row[TIME] for row in found) == [-7, 10**15]
 
 
 def test_every_shard_has_the_whole_table_and_nothing_of_the_rows() -> None:
     entries = [entry("a", float(n % 3), "x", n) for n in range(9)]
-    harness = KeyedHarness(broadcast_node("inner"), 4)
+    harness = StepHarness(broadcast_node("inner"), 4)
     harness.run(epochs([*entries, *(row("a", 1.0, n) for n in range(50))]))
     assert kept_rows(harness) == 4 * 3
     harness.restore(2)
@@ -74,7 +74,7 @@ def test_every_shard_has_the_whole_table_and_nothing_of_the_rows() -> None:
 
 def test_what_is_deleted_is_gone_everywhere() -> None:
     entries = [entry("a", float(n), "x", n, "+I") for n in range(5)]
-    harness = KeyedHarness(broadcast_node("left", changing=True), 3)
+    harness = StepHarness(broadcast_node("left", changing=True), 3)
     harness.run(epochs(entries))
     gone = [entry("a", float(n), "x", 10 + n, "-D") for n in range(4)]
     unknown = entry("b", 0.0, "x", 30, "-D")
@@ -88,7 +88,7 @@ def test_what_is_deleted_is_gone_everywhere() -> None:
 
 
 def test_an_update_is_one_row_and_what_nothing_replaces_is_gone() -> None:
-    harness = KeyedHarness(broadcast_node("left", changing=True))
+    harness = StepHarness(broadcast_node("left", changing=True))
     stream = epochs(
         [entry("a", 1, "x", 1, "+I")],
         [entry("a", 1, "x", 2, "-U"), row("a", 1, 1)],

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.broadcast import BroadcastOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.watermarks import NO_WATERMARK
+from tests.oracle.joins.broadcast import BroadcastOracle
 from tests.runtime.joins.broadcast.cases import broadcast_node, entry, row
 from tests.runtime.joins.interval.test_oracle_comparison import KEYS
 from tests.runtime.joins.stamped import compare
@@ -24,7 +24,7 @@ hows = st.sampled_from(["inner", "left"])
 
 
 @st.composite
-def streams(draw: st.DrawFn, changes: st.SearchStrategy[Any]) -> list[OracleEpoch]:
+def streams(draw: st.DrawFn, changes: st.SearchStrategy[Any]) -> list[StepEpoch]:
     """Epochs with rows and entries in both phases; every entry has a place of its own."""
     offsets = iter(draw(st.permutations(range(200))))
     entries = st.builds(
@@ -35,22 +35,20 @@ def streams(draw: st.DrawFn, changes: st.SearchStrategy[Any]) -> list[OracleEpoc
     marks = sorted(draw(st.lists(st.integers(-5, 20), min_size=1, max_size=5)))
     befores = [NO_WATERMARK, *marks]
     return [
-        OracleEpoch(before, mark, draw(rows), draw(rows))
+        StepEpoch(before, mark, draw(rows), draw(rows))
         for before, mark in zip(befores, marks, strict=False)
     ]
 
 
 @settings(max_examples=50)
 @given(streams(st.none()), hows, disturbances())
-def test_any_table(epochs: list[OracleEpoch], how: str, disturbed: Any) -> None:
+def test_any_table(epochs: list[StepEpoch], how: str, disturbed: Any) -> None:
     compare(BroadcastOracle(broadcast_node(how)), epochs, **disturbed)
 
 
 @settings(max_examples=50)
 @given(streams(st.sampled_from(["+I", "-U", "+U", "-D"])), hows, disturbances())
-def test_any_table_that_carries_changes(
-    epochs: list[OracleEpoch], how: str, disturbed: Any
-) -> None:
+def test_any_table_that_carries_changes(epochs: list[StepEpoch], how: str, disturbed: Any) -> None:
     compare(BroadcastOracle(broadcast_node(how, changing=True)), epochs, **disturbed)
 
 
@@ -73,5 +71,5 @@ def test_any_key(kind: str, data: st.DataObject) -> None:
         return SidedRow(n, named | {"nm"[side]: n}, side, ("source", "0", next(offsets)))
 
     rows = st.lists(drawn.map(lambda parts: sided(*parts)), max_size=10)
-    epochs = [OracleEpoch(before, before + 4, data.draw(rows)) for before in (-4, 0, 4, 8)]
+    epochs = [StepEpoch(before, before + 4, data.draw(rows)) for before in (-4, 0, 4, 8)]
     compare(BroadcastOracle(node), epochs, **data.draw(disturbances()))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from headrace._graph.join_columns import joined_columns, result_schema_of
 from headrace._graph.join_nodes import WindowExtreme
 from headrace._graph.nodes import ERRORS, LATE, MAIN, Port
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.extreme import ExtremeOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
+from tests.oracle.joins.extreme import ExtremeOracle
 from tests.runtime.contract import KeyedContract, assert_same, kept_rows
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
 
 SCHEMA = pa.schema([("key", pa.string()), ("price", pa.int64()), ("n", pa.int64())])
 TEN = Window(size_us=10, slide_us=10)
@@ -38,7 +38,7 @@ def row(at: int, key: str | None, price: int | None, n: int) -> SidedRow:
     return SidedRow(at, {"key": key, "price": price, "n": n})
 
 
-def answer(oracle: ExtremeOracle, epochs: Sequence[OracleEpoch]) -> Outputs:
+def answer(oracle: ExtremeOracle, epochs: Sequence[StepEpoch]) -> Outputs:
     said = [found for epoch in epochs for found in oracle.epoch(epoch)]
     return {MAIN: said, LATE: oracle.late, ERRORS: [{} for _ in oracle.errors]}
 
@@ -48,11 +48,11 @@ def shown(outputs: Outputs) -> Outputs:
 
 
 EPOCHS = (
-    OracleEpoch(NO_WATERMARK, 2, [row(3, "a", 5, 1), row(9, "b", 5, 2), row(4, "a", 1, 3)]),
-    OracleEpoch(2, 7, [row(15, "a", 1, 4), row(8, "a", 5, 5), row(8, "b", None, 6)]),
-    OracleEpoch(7, 11, [row(3, "a", 9, 7), row(12, "b", 7, 8)], [row(9, "b", 6, 9)]),
-    OracleEpoch(11, 19, [row(25, "c", 2, 10), row(31, "a", 0, 11)], [row(13, "a", 7, 12)]),
-    OracleEpoch(19, END_OF_TIME, [], [row(25, "a", 2, 13)]),
+    StepEpoch(NO_WATERMARK, 2, [row(3, "a", 5, 1), row(9, "b", 5, 2), row(4, "a", 1, 3)]),
+    StepEpoch(2, 7, [row(15, "a", 1, 4), row(8, "a", 5, 5), row(8, "b", None, 6)]),
+    StepEpoch(7, 11, [row(3, "a", 9, 7), row(12, "b", 7, 8)], [row(9, "b", 6, 9)]),
+    StepEpoch(11, 19, [row(25, "c", 2, 10), row(31, "a", 0, 11)], [row(13, "a", 7, 12)]),
+    StepEpoch(19, END_OF_TIME, [], [row(25, "a", 2, 13)]),
 )
 
 
@@ -63,13 +63,13 @@ class TestGreatestOfAll(KeyedContract):
     def node(self) -> WindowExtreme:
         return node(self.keys, greatest=self.greatest)
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return EPOCHS
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         return answer(ExtremeOracle(TEN, self.keys, "price", greatest=self.greatest), epochs)
 
-    def agree(self, harness: KeyedHarness, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+    def agree(self, harness: StepHarness, epochs: Sequence[StepEpoch], **how: Any) -> None:
         assert_same(shown(harness.run(epochs, **how)), self.expected(self.epochs()))
 
 
@@ -97,15 +97,15 @@ def test_random_rows_have_the_extremes_of_the_oracle(drawn, restores, greatest) 
     epochs, reached = [], NO_WATERMARK
     for rows, step in drawn:
         after = step if reached == NO_WATERMARK else reached + step
-        epochs.append(OracleEpoch(reached, after, rows))
+        epochs.append(StepEpoch(reached, after, rows))
         reached = after
-    epochs.append(OracleEpoch(reached, END_OF_TIME))
-    found = KeyedHarness(node(("key",), greatest=greatest), 2).run(epochs, restores=restores)
+    epochs.append(StepEpoch(reached, END_OF_TIME))
+    found = StepHarness(node(("key",), greatest=greatest), 2).run(epochs, restores=restores)
     oracle = ExtremeOracle(TEN, ("key",), "price", greatest=greatest)
     assert_same(shown(found), answer(oracle, epochs))
 
 
 def test_rows_that_are_beaten_are_not_kept() -> None:
-    harness = KeyedHarness(node())
-    harness.run([OracleEpoch(NO_WATERMARK, NO_WATERMARK, [row(1, "a", n, n) for n in range(100)])])
+    harness = StepHarness(node())
+    harness.run([StepEpoch(NO_WATERMARK, NO_WATERMARK, [row(1, "a", n, n) for n in range(100)])])
     assert kept_rows(harness) == 1 + 1  # and a counter of arrivals

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace._graph.join_nodes import IntervalJoin
 from headrace.connectors.memory import MemorySource
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.interval import IntervalOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import Outputs
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.oracle.joins.interval import IntervalOracle
 from tests.runtime.joins import stamped
-from tests.runtime.keyed_harness import Outputs
 
 RANDOM = settings(max_examples=60)
 
@@ -71,12 +71,12 @@ def right(at: int, key: Any, m: int | None = None, tag: str | None = None) -> Si
     return SidedRow(at, {"key": key, "m": at if m is None else m, "tag": tag}, 1)
 
 
-def answer(node: IntervalJoin, epochs: Sequence[OracleEpoch]) -> Outputs:
+def answer(node: IntervalJoin, epochs: Sequence[StepEpoch]) -> Outputs:
     """What the oracle says."""
     return stamped.answer(IntervalOracle(node), epochs, on_time=True)
 
 
-def compare(node: IntervalJoin, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+def compare(node: IntervalJoin, epochs: Sequence[StepEpoch], **how: Any) -> None:
     """The engine says what the oracle says; `how` is one of `disturbances`."""
     stamped.compare(IntervalOracle(node), epochs, on_time=True, **how)
 
@@ -84,7 +84,7 @@ def compare(node: IntervalJoin, epochs: Sequence[OracleEpoch], **how: Any) -> No
 @st.composite
 def streams(
     draw: st.DrawFn, keys: st.SearchStrategy[Any] = KEYS, *, most: int = 12
-) -> list[OracleEpoch]:
+) -> list[StepEpoch]:
     """Epochs whose watermarks rise in random steps, and rows of both sides anywhere around them."""
     row = st.builds(
         lambda at, key, side, n: (
@@ -99,8 +99,8 @@ def streams(
     marks = sorted(draw(st.lists(st.integers(-12, 30), min_size=1, max_size=5)))
     before, epochs = NO_WATERMARK, []
     for mark in marks:
-        epochs.append(OracleEpoch(before, mark, draw(rows), draw(rows)))
+        epochs.append(StepEpoch(before, mark, draw(rows), draw(rows)))
         before = mark
     if draw(st.booleans()):
-        epochs.append(OracleEpoch(before, END_OF_TIME, (), draw(rows)))
+        epochs.append(StepEpoch(before, END_OF_TIME, (), draw(rows)))
     return epochs

@@ -19,7 +19,8 @@ from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Moment, Outlook
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace.errors import EngineError
-from headrace.testing.oracle import OracleEpoch, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import TIME, Outputs, StepHarness, timed_rows
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from tests.runtime.contract import kept_rows
 from tests.runtime.joins.interval.interval_cases import (
@@ -28,11 +29,10 @@ from tests.runtime.joins.interval.interval_cases import (
     left,
     right,
 )
-from tests.runtime.keyed_harness import TIME, KeyedHarness, Outputs, timed_rows
 
 
-def run(node: Any, *epochs: OracleEpoch) -> Outputs:
-    return KeyedHarness(node, stamped=True).run(epochs)
+def run(node: Any, *epochs: StepEpoch) -> Outputs:
+    return StepHarness(node, stamped=True).run(epochs)
 
 
 def told(rows: list[dict[str, Any]]) -> list[tuple[Any, Any, int]]:
@@ -45,8 +45,8 @@ def test_the_last_partner_of_a_left_row_comes_before_its_time_is_up(
 ) -> None:
     outputs = run(
         interval_node(-2, 5),
-        OracleEpoch(NO_WATERMARK, 0, [left(10, "a")]),
-        OracleEpoch(0, watermark, [right(15, "a")]),
+        StepEpoch(NO_WATERMARK, 0, [left(10, "a")]),
+        StepEpoch(0, watermark, [right(15, "a")]),
     )
     assert told(outputs[MAIN]) == ([(10, 15, 15)] if matches else [])
     assert len(outputs[LATE_RIGHT]) == (not matches)
@@ -58,8 +58,8 @@ def test_the_last_partner_of_a_right_row_comes_before_its_time_is_up(
 ) -> None:
     outputs = run(
         interval_node(-2, 5),
-        OracleEpoch(NO_WATERMARK, 0, [right(10, "a")]),
-        OracleEpoch(0, watermark, [left(12, "a")]),
+        StepEpoch(NO_WATERMARK, 0, [right(10, "a")]),
+        StepEpoch(0, watermark, [left(12, "a")]),
     )
     assert told(outputs[MAIN]) == ([(12, 10, 12)] if matches else [])
     assert len(outputs[LATE]) == (not matches)
@@ -67,20 +67,20 @@ def test_the_last_partner_of_a_right_row_comes_before_its_time_is_up(
 
 def test_both_ends_belong_to_the_interval() -> None:
     rows = [left(10, "a"), *(right(at, "a") for at in (7, 8, 15, 16))]
-    outputs = run(interval_node(-2, 5), OracleEpoch(NO_WATERMARK, 0, rows))
+    outputs = run(interval_node(-2, 5), StepEpoch(NO_WATERMARK, 0, rows))
     assert told(outputs[MAIN]) == [(10, 15, 15), (10, 8, 10)]
 
 
 def test_ends_can_be_left_out() -> None:
     rows = [left(10, "a"), *(right(at, "a") for at in (8, 9, 14, 15))]
     node = interval_node(-2, 5, lower_inclusive=False, upper_inclusive=False)
-    outputs = run(node, OracleEpoch(NO_WATERMARK, 0, rows))
+    outputs = run(node, StepEpoch(NO_WATERMARK, 0, rows))
     assert told(outputs[MAIN]) == [(10, 14, 14), (10, 9, 10)]
 
 
 def test_duplicates_on_both_sides_make_all_pairs() -> None:
     rows = [left(1, "a", n) for n in range(3)] + [right(1, "a", m) for m in range(4)]
-    outputs = run(interval_node(0, 0), OracleEpoch(NO_WATERMARK, 0, rows))
+    outputs = run(interval_node(0, 0), StepEpoch(NO_WATERMARK, 0, rows))
     assert told(outputs[MAIN]) == [(n, m, 1) for n in range(3) for m in range(4)]
 
 
@@ -96,13 +96,13 @@ def test_duplicates_on_both_sides_make_all_pairs() -> None:
 def test_a_row_comes_out_alone_in_the_tick_that_ends_its_hope(
     how: str, row: SidedRow, until: int, stamp: int
 ) -> None:
-    harness = KeyedHarness(interval_node(-2, 5, how), stamped=True)
-    harness.run([OracleEpoch(NO_WATERMARK, 0, [row]), OracleEpoch(0, until - 1)])
-    assert not harness.run([OracleEpoch(until - 1, until - 1)])[MAIN]
-    (alone,) = harness.run([OracleEpoch(until - 1, until)])[MAIN]
+    harness = StepHarness(interval_node(-2, 5, how), stamped=True)
+    harness.run([StepEpoch(NO_WATERMARK, 0, [row]), StepEpoch(0, until - 1)])
+    assert not harness.run([StepEpoch(until - 1, until - 1)])[MAIN]
+    (alone,) = harness.run([StepEpoch(until - 1, until)])[MAIN]
     # Behind the watermark before, by which the next step judges it.
     assert alone[TIME] == stamp > until - 1
-    assert not harness.run([OracleEpoch(until, END_OF_TIME)])[MAIN]
+    assert not harness.run([StepEpoch(until, END_OF_TIME)])[MAIN]
 
 
 @pytest.mark.parametrize(
@@ -113,30 +113,30 @@ def test_where_partners_lie_before_a_row_it_keeps_its_own_time(
     interval: Any, how: str, row: SidedRow
 ) -> None:
     # Its last possible partner is at 8.
-    waits = run(interval_node(*interval, how), OracleEpoch(NO_WATERMARK, 7, [row]))
+    waits = run(interval_node(*interval, how), StepEpoch(NO_WATERMARK, 7, [row]))
     assert not waits[MAIN]
-    tick = OracleEpoch(7, 8)
-    waits = run(interval_node(*interval, how), OracleEpoch(NO_WATERMARK, 7, [row]), tick)
+    tick = StepEpoch(7, 8)
+    waits = run(interval_node(*interval, how), StepEpoch(NO_WATERMARK, 7, [row]), tick)
     assert [row[TIME] for row in waits[MAIN]] == [10]
-    at_once = run(interval_node(*interval, how), OracleEpoch(NO_WATERMARK, 9, [row]))
+    at_once = run(interval_node(*interval, how), StepEpoch(NO_WATERMARK, 9, [row]))
     assert [row[TIME] for row in at_once[MAIN]] == [10]
 
 
 def test_a_row_that_had_a_partner_never_comes_out_alone() -> None:
     node = interval_node(-2, 5, "full")
-    first = OracleEpoch(NO_WATERMARK, 0, [left(10, "a"), right(11, "a")])
-    harness = KeyedHarness(node, stamped=True)
+    first = StepEpoch(NO_WATERMARK, 0, [left(10, "a"), right(11, "a")])
+    harness = StepHarness(node, stamped=True)
     assert len(harness.run([first])[MAIN]) == 1
     harness.restore(3)
-    assert not harness.run([OracleEpoch(0, END_OF_TIME)])[MAIN]
+    assert not harness.run([StepEpoch(0, END_OF_TIME)])[MAIN]
 
 
 def test_rows_from_before_the_tick_meet_those_that_it_ends() -> None:
     node = interval_node(-2, 5, "full")
     outputs = run(
         node,
-        OracleEpoch(NO_WATERMARK, 9, [left(10, "a")]),
-        OracleEpoch(9, 40, (), [right(15, "a"), right(16, "a")]),
+        StepEpoch(NO_WATERMARK, 9, [left(10, "a")]),
+        StepEpoch(9, 40, (), [right(15, "a"), right(16, "a")]),
     )
     assert told(outputs[MAIN]) == [(10, 15, 15), (None, 16, 18)]
 
@@ -182,15 +182,15 @@ def test_the_outlook_is_the_first_row_that_has_no_partner() -> None:
 def test_state_goes_as_soon_as_it_is_of_no_use() -> None:
     # The slices of an interval of four seconds are one second long.
     second = 1_000_000
-    harness = KeyedHarness(interval_node(-2 * second, 2 * second, "full"))
+    harness = StepHarness(interval_node(-2 * second, 2 * second, "full"))
     rows = [row(at * second, "a") for at in range(12) for row in (left, right)]
-    harness.run([OracleEpoch(NO_WATERMARK, -1, rows)])
+    harness.run([StepEpoch(NO_WATERMARK, -1, rows)])
     for watermark in range(0, 14 * second, second // 2):
-        harness.run([OracleEpoch(watermark - 1, watermark)])
+        harness.run([StepEpoch(watermark - 1, watermark)])
         useful = 2 * sum((at + 2) * second > watermark for at in range(12))
         # And the number of arrivals, and the rows of one slice at most.
         assert useful <= kept_rows(harness) - 1 <= useful + 2
-    harness.run([OracleEpoch(14 * second, 15 * second)])
+    harness.run([StepEpoch(14 * second, 15 * second)])
     assert kept_rows(harness) == 0
 
 
@@ -203,12 +203,12 @@ def test_a_side_is_kept_no_longer_than_the_other_can_reach_it(
 ) -> None:
     second = 1_000_000
     node = interval_node(interval[0] * second, interval[1] * second)
-    harness = KeyedHarness(node)
+    harness = StepHarness(node)
     slice_us = max(interval[1] - interval[0], 1) * second // 4
-    first = OracleEpoch(NO_WATERMARK, -100 * second, [row(0, "a")])
-    harness.run([first, OracleEpoch(-100 * second, until * second - 1)])
+    first = StepEpoch(NO_WATERMARK, -100 * second, [row(0, "a")])
+    harness.run([first, StepEpoch(-100 * second, until * second - 1)])
     assert kept_rows(harness) > 0
-    harness.run([OracleEpoch(until * second - 1, until * second + slice_us)])
+    harness.run([StepEpoch(until * second - 1, until * second + slice_us)])
     assert kept_rows(harness) == 0
 
 
@@ -236,10 +236,10 @@ def test_state_has_few_buckets_however_much_time_it_covers() -> None:
 
 def test_a_row_far_in_the_future_does_not_keep_the_others() -> None:
     second, year = 1_000_000, 365 * 86_400 * 1_000_000
-    harness = KeyedHarness(interval_node(-second, second))
+    harness = StepHarness(interval_node(-second, second))
     rows = [left(at * second, "a") for at in range(60)]
-    harness.run([OracleEpoch(NO_WATERMARK, -1, [left(70 * year, "a"), *rows])])
-    harness.run([OracleEpoch(-1, 70 * second)])
+    harness.run([StepEpoch(NO_WATERMARK, -1, [left(70 * year, "a"), *rows])])
+    harness.run([StepEpoch(-1, 70 * second)])
     assert kept_rows(harness) == 2, "the one, and the number of its arrival"
 
 
@@ -266,16 +266,16 @@ def test_what_rows_carry_comes_back_as_it_was() -> None:
     ]
     for how in ("inner", "full"):
         node = interval_node(0, 1, how, schemas=[carried, carried])
-        epochs = [OracleEpoch(before, before + 1, [rows[n] for n in some]) for before, some in
+        epochs = [StepEpoch(before, before + 1, [rows[n] for n in some]) for before, some in
                   ((-3, [4, 1]), (-2, [0, 3]), (-1, [2, 5]))]  # fmt: skip
-        compare(node, [*epochs, OracleEpoch(0, END_OF_TIME)], restores={1: 2, 2: 3})
+        compare(node, [*epochs, StepEpoch(0, END_OF_TIME)], restores={1: 2, 2: 3})
 
 
 def test_rows_may_be_keys_and_nothing_else() -> None:
     schemas = [pa.schema({"key": pa.string()})] * 2
     rows = [SidedRow(at, {"key": key}, side) for at in range(3) for key in "ab" for side in (0, 1)]
     node = interval_node(0, 1, "full", schemas=schemas)
-    compare(node, [OracleEpoch(-1, 0, rows), OracleEpoch(0, END_OF_TIME)], restores={1: 2})
+    compare(node, [StepEpoch(-1, 0, rows), StepEpoch(0, END_OF_TIME)], restores={1: 2})
 
 
 def test_rows_need_timestamps() -> None:

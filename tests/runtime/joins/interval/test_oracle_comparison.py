@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._runtime.joins.interval import nearness
-from headrace.testing.oracle import OracleEpoch, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
 from tests.runtime.joins.interval.interval_cases import (
     HOWS,
     INTERVALS,
@@ -32,7 +32,7 @@ hows = st.sampled_from(HOWS)
 @RANDOM
 @given(streams(), intervals, hows, st.sampled_from([1, 1000, 1_000_000]), disturbances())
 def test_any_stream(
-    epochs: list[OracleEpoch], interval: Any, how: str, unit: int, disturbed: Any
+    epochs: list[StepEpoch], interval: Any, how: str, unit: int, disturbed: Any
 ) -> None:
     # In longer units rows lie in many slices of time, in shorter ones in few.
     node = interval_node(interval[0] * unit, interval[1] * unit, how)
@@ -42,7 +42,7 @@ def test_any_stream(
 @RANDOM
 @given(streams(st.just("a"), most=20), intervals, hows, st.integers(1, 4), disturbances())
 def test_many_rows_of_one_key(
-    epochs: list[OracleEpoch], interval: Any, how: str, portion: int, disturbed: Any
+    epochs: list[StepEpoch], interval: Any, how: str, portion: int, disturbed: Any
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearness, "_MANY", 0)
@@ -81,15 +81,15 @@ def test_any_key(kind: str, data: st.DataObject) -> None:
         return SidedRow(at, dict(zip(names, key, strict=True)) | {"nm"[side]: n}, side)
 
     rows = st.lists(row.map(lambda drawn: sided(*drawn)), max_size=10)
-    epochs = [OracleEpoch(before, before + 4, data.draw(rows)) for before in (-4, 0, 4, 8)]
+    epochs = [StepEpoch(before, before + 4, data.draw(rows)) for before in (-4, 0, 4, 8)]
     compare(node, epochs, **data.draw(disturbances()))
 
 
-def _longer(epoch: OracleEpoch, unit: int) -> OracleEpoch:
+def _longer(epoch: StepEpoch, unit: int) -> StepEpoch:
     def at(time: int) -> int:
         return time * unit if abs(time) < 2**40 else time
 
     def rows(some: Any) -> list[SidedRow]:
         return [row._replace(at=row.at * unit) for row in some]
 
-    return OracleEpoch(at(epoch.before), at(epoch.watermark), rows(epoch.rows), rows(epoch.early))
+    return StepEpoch(at(epoch.before), at(epoch.watermark), rows(epoch.rows), rows(epoch.early))

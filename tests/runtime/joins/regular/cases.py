@@ -22,10 +22,10 @@ from headrace._graph.join_columns import joined_columns, result_schema_of
 from headrace._graph.join_nodes import Keep, KeepRow, RegularJoin
 from headrace._graph.nodes import ERRORS, MAIN, Port
 from headrace.expressions import Expression, col
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.regular import RegularOracle, frozen
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
 from headrace.watermarks import NO_WATERMARK
-from tests.runtime.keyed_harness import PHASE, TIME, KeyedHarness, Outputs
+from tests.oracle.joins.regular import RegularOracle, frozen
 
 #: A join that fails is printed as it was drawn.
 RANDOM = settings(
@@ -87,12 +87,12 @@ def join_node(
 
 def compare(
     node: RegularJoin,
-    epochs: Sequence[OracleEpoch],
+    epochs: Sequence[StepEpoch],
     where: Callable[[Any], bool] = lambda _: True,
     **how: Any,
-) -> KeyedHarness:
+) -> StepHarness:
     """The engine shows what the oracle shows; `how` is one of `disturbances`."""
-    harness = KeyedHarness(
+    harness = StepHarness(
         node, how.pop("shards", 1), how.pop("batch_rows", 1_000_000), stamped=True
     )
     check(harness, epochs, where, **how)
@@ -100,8 +100,8 @@ def compare(
 
 
 def check(
-    harness: KeyedHarness,
-    epochs: Sequence[OracleEpoch],
+    harness: StepHarness,
+    epochs: Sequence[StepEpoch],
     where: Callable[[Any], bool] = lambda _: True,
     *,
     restores: Mapping[int, int] | None = None,
@@ -185,10 +185,10 @@ def row(side: int, key: Any, n: Any = 0, change: str | None = None, at: int = 0)
     return SidedRow(at, fields, side)
 
 
-def epochs_of(*phases: Sequence[SidedRow], step: int = 1) -> list[OracleEpoch]:
+def epochs_of(*phases: Sequence[SidedRow], step: int = 1) -> list[StepEpoch]:
     """One epoch for each list of rows; the clock moves by a step with each."""
     return [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows, (), number * step, (number + 1) * step)
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, rows, (), number * step, (number + 1) * step)
         for number, rows in enumerate(phases)
     ]
 
@@ -198,7 +198,7 @@ class Drawn:
     """A random join and its stream."""
 
     node: RegularJoin
-    epochs: Sequence[OracleEpoch]
+    epochs: Sequence[StepEpoch]
     #: n0 <= n1, where the condition of the node says so.
     compares: bool = False
 
@@ -285,7 +285,7 @@ def _keep(side: int, changing: bool) -> st.SearchStrategy[Keep | None]:
 
 
 @st.composite
-def streams(draw: st.DrawFn, node: RegularJoin) -> list[OracleEpoch]:
+def streams(draw: st.DrawFn, node: RegularJoin) -> list[StepEpoch]:
     """Epochs of rows that often are the same; what withdraws often finds something."""
     clock = draw(st.integers(0, 20))
     shown_nulls: Counter[Any] = Counter()
@@ -293,7 +293,7 @@ def streams(draw: st.DrawFn, node: RegularJoin) -> list[OracleEpoch]:
     for _ in range(draw(st.integers(1, 6))):
         later = clock + draw(st.sampled_from([0, 1, 2, 4, 70_000_000]))
         early, rows = (draw(_phase(node, most, shown_nulls)) for most in (4, 10))
-        epochs.append(OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows, early, clock, later))
+        epochs.append(StepEpoch(NO_WATERMARK, NO_WATERMARK, rows, early, clock, later))
         clock = later
     return epochs
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headrace._runtime.joins.regular.content import content_codes, content_hashes
 from headrace._runtime.joins.sides import Side
-from headrace.testing.oracle.joins.regular import frozen
+from tests.oracle.joins.regular import frozen
 from tests.runtime.joins.regular.cases import POSITION
 
 NAN = float("nan")

@@ -11,12 +11,12 @@ from headrace._graph.changes import CHANGE
 from headrace._graph.join_nodes import Keep, RegularJoin
 from headrace._graph.nodes import ERRORS, LATE, MAIN
 from headrace.expressions import col
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.regular import RegularOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.oracle.joins.regular import RegularOracle
 from tests.runtime.contract import KeyedContract
 from tests.runtime.joins.regular.cases import check, join_node
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
 
 #: (input, key, n, change): rows before and behind their partners, duplicates, null keys, withdrawals of what is there and of
 #: what is not, rows that come and go in one phase.
@@ -41,7 +41,7 @@ ROWS: list[list[Told]] = [
 CLOCKS = [3, 4, 6, 8, 9, 14]
 
 
-def epochs_for(node: RegularJoin, sides: Sequence[int]) -> list[OracleEpoch]:
+def epochs_for(node: RegularJoin, sides: Sequence[int]) -> list[StepEpoch]:
     """The sample for a step whose inputs are these of it; inputs without changes get what is new."""
 
     def rows(told: Sequence[Told], clock: int) -> list[SidedRow]:
@@ -57,7 +57,7 @@ def epochs_for(node: RegularJoin, sides: Sequence[int]) -> list[OracleEpoch]:
     before, clock, made = NO_WATERMARK, 0, []
     for early, told, later in zip(EARLY, ROWS, CLOCKS, strict=True):
         mark = END_OF_TIME if later == CLOCKS[-1] else 100 * later
-        made.append(OracleEpoch(before, mark, rows(told, later), rows(early, later), clock, later))
+        made.append(StepEpoch(before, mark, rows(told, later), rows(early, later), clock, later))
         before, clock = mark, later
     return made
 
@@ -78,19 +78,19 @@ class RegularContract(KeyedContract):
         """What the condition of the step says."""
         return True
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return epochs_for(self.node(), self.sides)
 
-    def harness(self, shards: int = 1, **how: Any) -> KeyedHarness:
+    def harness(self, shards: int = 1, **how: Any) -> StepHarness:
         return super().harness(shards, stamped=True, **how)
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         oracle = RegularOracle(self.node(), self.where)
         bags = [bag for epoch in epochs for bag in oracle.epoch(epoch)]
         shown = [dict(row) for bag in bags for row in bag]
         return {MAIN: shown, LATE: [], ERRORS: [dict(row) for row in oracle.errors]}
 
-    def agree(self, harness: KeyedHarness, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+    def agree(self, harness: StepHarness, epochs: Sequence[StepEpoch], **how: Any) -> None:
         """It shows what is right behind every phase."""
         check(harness, epochs, self.where, **how)
 

@@ -10,9 +10,9 @@ import pytest
 from headrace._graph.changes import CHANGE
 from headrace._graph.join_nodes import Keep
 from headrace._graph.nodes import MAIN
-from headrace.testing.oracle import SidedRow
+from headrace.testing.epochs import SidedRow
+from headrace.testing.step_harness import StepHarness
 from tests.runtime.joins.regular.cases import check, epochs_of, join_node, row
-from tests.runtime.keyed_harness import KeyedHarness
 
 #: By epoch: (change, n of the left, n of the right).
 Said = list[list[tuple[Any, ...]]]
@@ -21,8 +21,8 @@ Said = list[list[tuple[Any, ...]]]
 def said(node: Any, *phases: Sequence[SidedRow]) -> Said:
     """What a join says of each list of rows; the clock moves by one between them."""
     epochs = epochs_of(*phases)
-    check(KeyedHarness(node, stamped=True), epochs)
-    harness = KeyedHarness(node)
+    check(StepHarness(node, stamped=True), epochs)
+    harness = StepHarness(node)
     told = [column.name for column in node.columns if column.name != "key"]
     return [
         [
@@ -168,6 +168,6 @@ def test_a_row_lives_up_to_the_last_microsecond() -> None:
     epochs = epochs_of([row(0, "a", 1)], [row(1, "a", 5)], [row(1, "a", 6)], step=63_999_999)
     second = epochs[1]._replace(clock=epochs[0].clock + 63_999_999)
     third = epochs[2]._replace(clock_before=second.clock, clock=second.clock + 1)
-    harness = KeyedHarness(node, 2)
+    harness = StepHarness(node, 2)
     outs = [harness.epoch(epoch).get(MAIN, []) for epoch in (epochs[0], second, third)]
     assert [[r["n1"] for r in out] for out in outs] == [[], [5], []]

@@ -10,14 +10,14 @@ import pytest
 from headrace._graph.join_nodes import Keep, RegularJoin
 from headrace._runtime import registry
 from headrace._runtime.state import MemoryArrays, ShardState
-from headrace.testing.oracle import SidedRow
+from headrace.testing.epochs import SidedRow
+from headrace.testing.step_harness import StepHarness
 from tests.runtime.joins.regular.cases import check, epochs_of, join_node, row
-from tests.runtime.keyed_harness import KeyedHarness
 
 
 def kept(node: RegularJoin, *phases: Sequence[SidedRow]) -> dict[str, int]:
     """The rows of state behind these epochs, as a restore sees them; the counters of arrivals are left out."""
-    harness = KeyedHarness(node, stamped=True)
+    harness = StepHarness(node, stamped=True)
     check(harness, epochs_of(*phases))
     specs = registry.tables(node)
     state = ShardState(specs, harness.stores[0], MemoryArrays(), range(128))
@@ -95,7 +95,7 @@ def test_what_ran_out_is_gone_with_the_note_of_its_end() -> None:
     assert kept(node, rows, [row(0, "b", 2, "-D")]) == {
         "side 0": 1, "side 1": 1, "ends 0:0": 2, "ends 1:0": 1,
     }  # fmt: skip
-    harness = KeyedHarness(node, stamped=True)
+    harness = StepHarness(node, stamped=True)
     check(harness, epochs_of(rows, [], step=2_000_000))
     state = ShardState(registry.tables(node), harness.stores[0], MemoryArrays(), range(128))
     state.open()

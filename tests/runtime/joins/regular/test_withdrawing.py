@@ -9,7 +9,8 @@ import pytest
 from headrace._graph.changes import CHANGE
 from headrace._graph.join_nodes import Keep
 from headrace._graph.nodes import ERRORS, MAIN
-from headrace.testing.oracle import SidedRow
+from headrace.testing.epochs import SidedRow
+from headrace.testing.step_harness import PHASE, TIME, StepHarness
 from tests.runtime.joins.regular.cases import (
     compare,
     epochs_of,
@@ -18,7 +19,6 @@ from tests.runtime.joins.regular.cases import (
     row,
     shown,
 )
-from tests.runtime.keyed_harness import PHASE, TIME, KeyedHarness
 
 NESTED = ["tags", "position", "counts", "x"]
 PLACE = {"x": float("nan"), "names": ["", None]}
@@ -72,7 +72,7 @@ def test_a_row_and_its_withdrawal_of_one_epoch_are_nothing_in_either_order() -> 
     kept = [row(0, "a", 1, "+I"), row(1, "a", 5, "+I")]
     for left, right in (("+I", "-D"), ("-D", "+I"), ("-U", "+U")):
         both = [row(side, "a", 7, change) for change in (left, right) for side in (0, 1)]
-        harness = KeyedHarness(node, 2)
+        harness = StepHarness(node, 2)
         epochs = epochs_of(both, kept, both)
         assert [len(harness.epoch(epoch).get(MAIN, [])) for epoch in epochs] == [0, 1, 0]
         assert harness.metrics.readings() == {}
@@ -82,7 +82,7 @@ def test_of_equal_rows_as_many_go_as_are_withdrawn() -> None:
     node = join_node(changing=[True, False])
     four = [row(0, "a", 1, "+I")] * 4
     minus = [row(0, "a", 1, "-D")] * 3
-    harness = KeyedHarness(node)
+    harness = StepHarness(node)
     outs = [
         harness.epoch(e).get(MAIN, []) for e in epochs_of([*four, row(1, "a", 5)], minus, minus)
     ]
@@ -96,7 +96,7 @@ def test_an_update_of_both_sides_withdraws_the_old_pair_and_shows_the_new_one() 
     update = [
         row(0, "a", 1, "-U"), row(0, "a", 2, "+U"), row(1, "a", 5, "-U"), row(1, "a", 6, "+U"),
     ]  # fmt: skip
-    harness = KeyedHarness(node)
+    harness = StepHarness(node)
     harness.epoch(epochs_of(old)[0])
     out = harness.epoch(epochs_of(old, update)[1])[MAIN]
     assert [(r[CHANGE], r["n0"], r["n1"]) for r in out] == [("-U", 1, 5), ("+U", 2, 6)]
@@ -104,7 +104,7 @@ def test_an_update_of_both_sides_withdraws_the_old_pair_and_shows_the_new_one() 
 
 def test_a_partner_that_is_replaced_is_not_missed() -> None:
     node = join_node("left", keeps=[None, Keep("last")])
-    harness = KeyedHarness(node)
+    harness = StepHarness(node)
     outs = [
         harness.epoch(epoch)[MAIN]
         for epoch in epochs_of([row(0, "a", 1), row(1, "a", 5)], [row(1, "a", 6), row(1, "a", 7)])
@@ -118,7 +118,7 @@ def test_a_partner_that_is_replaced_is_not_missed() -> None:
 def test_a_row_without_a_key_comes_alone_or_is_a_dead_letter() -> None:
     node = join_node("left", changing=[True, True])
     rows = [row(0, None, 1, "+I"), row(1, None, 5, "+I"), row(1, "a", 6, "+I")]
-    harness = KeyedHarness(node, 2)
+    harness = StepHarness(node, 2)
     out = harness.epoch(epochs_of(rows)[0])
     assert [(r[CHANGE], r["key"], r["n0"], r["n1"]) for r in out[MAIN]] == [("+I", None, 1, None)]
     assert letters(out) == [{"key": None, "n1": 5, CHANGE: "+I"}]
@@ -131,7 +131,7 @@ def test_a_row_without_a_key_comes_alone_or_is_a_dead_letter() -> None:
 
 def test_changes_of_a_kept_row() -> None:
     node = join_node(values=[["n"]], keeps=[Keep("last")], changing=[True])
-    harness = KeyedHarness(node)
+    harness = StepHarness(node)
     phases = [
         [row(0, "a", 1, "+I")],
         [row(0, "a", 1, "-U"), row(0, "a", 2, "+U")],
@@ -153,7 +153,7 @@ def test_changes_of_a_kept_row() -> None:
 
 def test_results_have_the_time_of_the_row_that_caused_them() -> None:
     node = join_node("left", changing=[True, True])
-    harness = KeyedHarness(node, stamped=True)
+    harness = StepHarness(node, stamped=True)
     phases = [
         [row(0, "a", 1, "+I", at=40)],
         [row(1, "a", 5, "+I", at=7), row(1, "a", 6, "+I", at=9)],
@@ -181,7 +181,7 @@ def test_keys_that_are_equal_look_alike() -> None:
     minus = [row(0, nan, 1, "-D"), row(1, 0.0, 6, "-D")]
     harness = compare(node, epochs_of(plus, minus), shards=3)
     assert harness.metrics.readings() == {}
-    out = KeyedHarness(node).epoch(epochs_of(plus)[0])[MAIN]
+    out = StepHarness(node).epoch(epochs_of(plus)[0])[MAIN]
     assert {shown(r)[0] for r in out} == {("key", "a NaN"), ("key", 0.0)}
     assert "-0.0" not in {str(r["key"]) for r in out}
 

@@ -12,9 +12,9 @@ from headrace._graph.join_columns import joined_columns, result_schema_of
 from headrace._graph.join_nodes import Keep, TopPairJoin
 from headrace._graph.nodes import ERRORS, LATE, MAIN, Port
 from headrace.expressions import col
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.top import TopPairOracle
-from tests.runtime.keyed_harness import Outputs
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import Outputs
+from tests.oracle.joins.top import TopPairOracle
 
 ONE = pa.schema([("id", pa.float64()), ("low", pa.int64()), ("high", pa.int64())])
 OTHER = pa.schema([("of", pa.float64()), ("price", pa.int64()), ("time", pa.int64())])
@@ -47,7 +47,7 @@ def oracle(one: int = 0) -> TopPairOracle:
     )
 
 
-def answer(epochs: Sequence[OracleEpoch], one: int = 0) -> Outputs:
+def answer(epochs: Sequence[StepEpoch], one: int = 0) -> Outputs:
     """All outputs; of dead letters only how many there are."""
     asked = oracle(one)
     said = [row for epoch in epochs for row in asked.epoch(epoch)]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace._graph.join_nodes import TopPairJoin
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from tests.runtime.contract import KeyedContract, assert_same
 from tests.runtime.joins.top.cases import answer, row, shown, top_node
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
 
 
 def auction(key: float | None, low: int, high: int) -> Any:
@@ -22,11 +22,11 @@ def bid(key: float | None, price: int, time: int) -> Any:
 
 
 EPOCHS = (
-    OracleEpoch(NO_WATERMARK, NO_WATERMARK, [bid(1, 5, 3), bid(1, 9, 99), bid(2, 1, 1)]),
-    OracleEpoch(NO_WATERMARK, 5, [auction(1, 0, 10), bid(1, 5, 2), bid(None, 1, 1)]),
-    OracleEpoch(5, 9, [bid(1, 5, 4), bid(3, 2, 2), auction(3, 0, 5)], [bid(1, 7, 7)]),
-    OracleEpoch(9, 12, [auction(1, 50, 100), bid(1, 7, 6), auction(2, 5, 9)]),
-    OracleEpoch(12, END_OF_TIME, [bid(2, 3, 6), bid(3, 2, 1), bid(-0.0, 1, 1), auction(0.0, 1, 1)]),
+    StepEpoch(NO_WATERMARK, NO_WATERMARK, [bid(1, 5, 3), bid(1, 9, 99), bid(2, 1, 1)]),
+    StepEpoch(NO_WATERMARK, 5, [auction(1, 0, 10), bid(1, 5, 2), bid(None, 1, 1)]),
+    StepEpoch(5, 9, [bid(1, 5, 4), bid(3, 2, 2), auction(3, 0, 5)], [bid(1, 7, 7)]),
+    StepEpoch(9, 12, [auction(1, 50, 100), bid(1, 7, 6), auction(2, 5, 9)]),
+    StepEpoch(12, END_OF_TIME, [bid(2, 3, 6), bid(3, 2, 1), bid(-0.0, 1, 1), auction(0.0, 1, 1)]),
 )
 
 
@@ -38,7 +38,7 @@ class TestTopPair(KeyedContract):
     def node(self) -> TopPairJoin:
         return top_node(self.one)
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         if self.one == 0:
             return EPOCHS
         return [
@@ -49,10 +49,10 @@ class TestTopPair(KeyedContract):
             for epoch in EPOCHS
         ]
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         return answer(epochs, self.one)
 
-    def agree(self, harness: KeyedHarness, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+    def agree(self, harness: StepHarness, epochs: Sequence[StepEpoch], **how: Any) -> None:
         assert_same(shown(harness.run(epochs, **how)), self.expected(self.epochs()))
 
 

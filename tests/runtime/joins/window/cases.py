@@ -14,12 +14,12 @@ from headrace._graph.changes import CHANGE
 from headrace._graph.join_columns import joined_columns, result_schema_of
 from headrace._graph.join_nodes import WindowJoin
 from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN, Port
-from headrace.testing.oracle import OracleEpoch, SidedRow
-from headrace.testing.oracle.joins.window import WindowJoinOracle
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
+from tests.oracle.joins.window import WindowJoinOracle
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import PHASE, TIME, KeyedHarness, Outputs
 
 LEFT = pa.schema([("k", pa.float64()), ("t", pa.string()), ("a", pa.int64())])
 RIGHT = pa.schema([("k", pa.float64()), ("t", pa.string()), ("a", pa.int64()), ("b", pa.bool_())])
@@ -49,14 +49,14 @@ def join_node(
     )  # fmt: skip
 
 
-def answer(node: WindowJoin, epochs: Sequence[OracleEpoch]) -> Outputs:
+def answer(node: WindowJoin, epochs: Sequence[StepEpoch]) -> Outputs:
     """What the oracle says."""
     told = answers(node, epochs)
     return {output: [row for each in told for row in each[output]] for output in told[0]}
 
 
 def answers(
-    node: WindowJoin, epochs: Sequence[OracleEpoch], *, stamped: bool = False
+    node: WindowJoin, epochs: Sequence[StepEpoch], *, stamped: bool = False
 ) -> list[Outputs]:
     """The same of each epoch; `stamped`: results say whether they came with the tick or behind it."""
     names = [schema.names for schema in node.input_schemas]
@@ -89,7 +89,7 @@ def shown(outputs: Outputs) -> Outputs:
 
 def compare(
     node: WindowJoin,
-    epochs: Sequence[OracleEpoch],
+    epochs: Sequence[StepEpoch],
     *,
     shards: int = 1,
     batch_rows: int = 1_000_000,
@@ -97,7 +97,7 @@ def compare(
     crashes: Sequence[int] = (),
 ) -> None:
     """In each epoch the engine says what the oracle says, with the tick and behind it."""
-    harness = KeyedHarness(node, shards, batch_rows, stamped=True)
+    harness = StepHarness(node, shards, batch_rows, stamped=True)
     for number, expected in enumerate(answers(node, epochs, stamped=True)):
         again = {0: restores[number]} if restores and number in restores else None
         crashed = [0] if number in crashes else []
@@ -147,13 +147,13 @@ def _rows(draw: st.DrawFn) -> list[SidedRow]:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> list[OracleEpoch]:
+def streams(draw: st.DrawFn) -> list[StepEpoch]:
     """Epochs whose watermarks rise in random steps, and rows anywhere around them."""
     before, epochs = NO_WATERMARK, []
     for mark in sorted(draw(st.lists(st.integers(-5, 40), min_size=1, max_size=5))):
-        epochs.append(OracleEpoch(before, mark, draw(_rows()), draw(_rows())))
+        epochs.append(StepEpoch(before, mark, draw(_rows()), draw(_rows())))
         before = mark
-    return [*epochs, OracleEpoch(before, END_OF_TIME, (), draw(_rows()))]
+    return [*epochs, StepEpoch(before, END_OF_TIME, (), draw(_rows()))]
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

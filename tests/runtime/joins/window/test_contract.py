@@ -10,21 +10,21 @@ import pytest
 
 from headrace._graph.join_nodes import WindowJoin
 from headrace._graph.nodes import LATE_RIGHT, MAIN
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
 from tests.runtime.contract import KeyedContract, assert_same
 from tests.runtime.joins.window.cases import answer, join_node, left, right, shown
-from tests.runtime.keyed_harness import KeyedHarness, Outputs
 
 #: Windows of about ten microseconds. Key 1 has partners, 2 finds one late, 3 and 4 never do; NaN and zero are keys.
 EPOCHS = (
-    OracleEpoch(NO_WATERMARK, NO_WATERMARK, [left(1, 1, 10), left(2, 2, 20), right(3, 1, 11), right(9, 3, 31)]),
-    OracleEpoch(NO_WATERMARK, 3, [left(12, 1, 12), right(4, 1, 13), left(5, nan, 50), left(13, 4, 40)], [right(2, nan, 51)]),
-    OracleEpoch(3, 11, [right(6, 2, 21), left(8, 1, 14), right(14, -0.0, 61)], [left(7, 0.0, 60), right(7, 0.0, 62)]),
-    OracleEpoch(11, 16, [left(6, 2, 22), right(12, 4, 41), left(3, None, 70), left(1, 3, 30)], [right(8, 2, 23), right(2, 3, 32)]),
-    OracleEpoch(16, 24, [left(0, 1, 90), right(1, 1, 91), right(21, 2, 24), left(25, 2, 25)], [left(13, 1, 15)]),
-    OracleEpoch(24, END_OF_TIME, [], [right(25, 2, 26), left(26, 5, 56), right(4, 1, 92), left(4, 1, 93)]),
+    StepEpoch(NO_WATERMARK, NO_WATERMARK, [left(1, 1, 10), left(2, 2, 20), right(3, 1, 11), right(9, 3, 31)]),
+    StepEpoch(NO_WATERMARK, 3, [left(12, 1, 12), right(4, 1, 13), left(5, nan, 50), left(13, 4, 40)], [right(2, nan, 51)]),
+    StepEpoch(3, 11, [right(6, 2, 21), left(8, 1, 14), right(14, -0.0, 61)], [left(7, 0.0, 60), right(7, 0.0, 62)]),
+    StepEpoch(11, 16, [left(6, 2, 22), right(12, 4, 41), left(3, None, 70), left(1, 3, 30)], [right(8, 2, 23), right(2, 3, 32)]),
+    StepEpoch(16, 24, [left(0, 1, 90), right(1, 1, 91), right(21, 2, 24), left(25, 2, 25)], [left(13, 1, 15)]),
+    StepEpoch(24, END_OF_TIME, [], [right(25, 2, 26), left(26, 5, 56), right(4, 1, 92), left(4, 1, 93)]),
 )  # fmt: skip
 
 
@@ -36,13 +36,13 @@ class JoinContract(KeyedContract):
     def node(self) -> WindowJoin:
         return join_node(self.window, self.how, self.lateness_us)
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return EPOCHS
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         return answer(self.node(), epochs)
 
-    def agree(self, harness: KeyedHarness, epochs: Sequence[OracleEpoch], **how: Any) -> None:
+    def agree(self, harness: StepHarness, epochs: Sequence[StepEpoch], **how: Any) -> None:
         assert_same(shown(harness.run(epochs, **how)), self.expected(self.epochs()))
 
     def test_sample_says_all_that_this_join_can(self) -> None:

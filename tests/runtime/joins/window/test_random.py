@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace._runtime.joins.window import feeder, operator
 from headrace._runtime.joins.window.meeting import Meeting
 from headrace.errors import EngineError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.windows import Window
 from tests.runtime.joins.window.cases import (
     HOWS,
@@ -30,7 +30,7 @@ hows = st.sampled_from(HOWS)
 @settings(max_examples=60, deadline=None)
 @given(streams(), windows, hows, lateness, all_keys)
 def test_any_stream(
-    epochs: list[OracleEpoch], window: Window, how: str, lateness_us: int, keys: Any
+    epochs: list[StepEpoch], window: Window, how: str, lateness_us: int, keys: Any
 ) -> None:
     compare(join_node(window, how, lateness_us, keys), epochs)
 
@@ -38,7 +38,7 @@ def test_any_stream(
 @settings(max_examples=30, deadline=None)
 @given(streams(), windows, hows, lateness, all_keys, disturbances())
 def test_shards_batches_restores_and_replays(
-    epochs: list[OracleEpoch], window: Window, how: str, lateness_us: int, keys: Any, run: Any
+    epochs: list[StepEpoch], window: Window, how: str, lateness_us: int, keys: Any, run: Any
 ) -> None:
     compare(join_node(window, how, lateness_us, keys), epochs, **run)
 
@@ -84,7 +84,7 @@ def test_a_planted_bug_is_found(
         report_multiple_bugs=False,
     )
     @given(streams(), windows, hows, st.sampled_from([1, 3, 12]))
-    def search(epochs: list[OracleEpoch], window: Window, how: str, lateness_us: int) -> None:
+    def search(epochs: list[StepEpoch], window: Window, how: str, lateness_us: int) -> None:
         compare(join_node(window, how, lateness_us), epochs)
 
     # A wrong answer, columns of the other side, or state that refuses a pane it was told to forget.

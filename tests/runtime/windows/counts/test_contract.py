@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from headrace import aggregates as agg
 from headrace._graph.nodes import CountAggregate
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import Outputs
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Count
 from tests.runtime.contract import KeyedContract
-from tests.runtime.keyed_harness import Outputs
 from tests.runtime.windows.cases import answer, row, step_node
 
 AGGREGATES = {
@@ -20,13 +20,13 @@ AGGREGATES = {
     "all": agg.collect("number"),
 }
 EPOCHS = (
-    OracleEpoch(NO_WATERMARK, NO_WATERMARK, [(12, row("a")), (3, row("b", text="x"))]),
-    OracleEpoch(
+    StepEpoch(NO_WATERMARK, NO_WATERMARK, [(12, row("a")), (3, row("b", text="x"))]),
+    StepEpoch(
         NO_WATERMARK,
         9,
         [(11, row("a", 5)), (8, row("c", text="y")), (0, row("a")), (7, row("a", 9))],
     ),
-    OracleEpoch(
+    StepEpoch(
         9,
         21,
         [
@@ -37,8 +37,8 @@ EPOCHS = (
         ],
         [(9, row("e", 4)), (2, row("b", 6)), (3, row("b", text="z"))],
     ),
-    OracleEpoch(21, 24, [(13, row("b", 9)), (40, row("d", text="x")), (2, row("b"))]),
-    OracleEpoch(24, END_OF_TIME, [(1, row("b", 7))], [(25, row("a", 2))]),
+    StepEpoch(21, 24, [(13, row("b", 9)), (40, row("d", text="x")), (2, row("b"))]),
+    StepEpoch(24, END_OF_TIME, [(1, row("b", 7))], [(25, row("a", 2))]),
 )
 
 
@@ -50,10 +50,10 @@ class CountContract(KeyedContract):
     def node(self) -> CountAggregate:
         return step_node(CountAggregate, self.window, AGGREGATES)
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return EPOCHS
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         return answer(self.node(), epochs)
 
 

@@ -21,11 +21,11 @@ from headrace._runtime.rows import Rows
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.windows.counts.layout import BUCKET, PANES
 from headrace.errors import InputError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness, timed_rows
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Count
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import KeyedHarness, timed_rows
 from tests.runtime.windows.cases import SCHEMA, answer, row, step_node
 
 SUM = {"sum": agg.sum("number")}
@@ -39,8 +39,8 @@ def numbers(start: int, end: int, key: str = "a") -> list[tuple[int, dict[str, A
     return [(n, row(key, n)) for n in range(start, end)]
 
 
-def epoch(rows: Any, early: Any = ()) -> OracleEpoch:
-    return OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows, early)
+def epoch(rows: Any, early: Any = ()) -> StepEpoch:
+    return StepEpoch(NO_WATERMARK, NO_WATERMARK, rows, early)
 
 
 def fired(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
@@ -48,7 +48,7 @@ def fired(rows: list[dict[str, Any]]) -> list[tuple[int, int]]:
 
 
 def test_a_window_is_filled_over_epochs_and_a_restart_at_more_shards() -> None:
-    harness = KeyedHarness(node(Count(5)))
+    harness = StepHarness(node(Count(5)))
     assert not harness.run([epoch(numbers(1, 4))])["main"]
     harness.restore(3)
     assert fired(harness.run([epoch(numbers(4, 7))])["main"]) == [(0, 15)]
@@ -57,14 +57,14 @@ def test_a_window_is_filled_over_epochs_and_a_restart_at_more_shards() -> None:
 
 
 def test_sliding_windows_are_shorter_at_the_beginning() -> None:
-    results = KeyedHarness(node(Count(4, 2))).run([epoch(numbers(1, 8))])["main"]
+    results = StepHarness(node(Count(4, 2))).run([epoch(numbers(1, 8))])["main"]
     assert fired(results) == [(0, 3), (1, 10), (2, 18)]
 
 
 @pytest.mark.parametrize("window", [Count(7), Count(6, 4), Count(3, 1)], ids=str)
 def test_one_batch_may_fill_many_windows_of_one_key(window: Count) -> None:
     epochs = [epoch(numbers(0, 200) + numbers(0, 3, "b")), epoch(numbers(200, 333))]
-    assert_same(KeyedHarness(node(window)).run(epochs), answer(node(window), epochs))
+    assert_same(StepHarness(node(window)).run(epochs), answer(node(window), epochs))
 
 
 def test_rows_from_before_the_tick_count_first_and_go_out_with_it() -> None:
@@ -99,17 +99,17 @@ def test_rows_without_timestamps_are_counted_and_results_have_the_clock(window: 
 def test_first_and_last_go_by_time_and_lists_by_arrival() -> None:
     rows = [(5, row("a", 1)), (9, row("a", 2)), (3, row("a", 3)), (9, row("a", 4))]
     aggregates = {f.__name__: f("number") for f in (agg.first, agg.last, agg.collect)}
-    (result,) = KeyedHarness(node(Count(4), aggregates)).run([epoch(rows[:2]), epoch(rows[2:])])[
+    (result,) = StepHarness(node(Count(4), aggregates)).run([epoch(rows[:2]), epoch(rows[2:])])[
         "main"
     ]
     assert (result["first"], result["last"], result["collect"]) == (3, 4, [1, 2, 3, 4])
 
 
 def test_nothing_fires_at_the_end_and_no_row_is_late() -> None:
-    harness = KeyedHarness(node(Count(3)))
-    outputs = harness.run([OracleEpoch(NO_WATERMARK, END_OF_TIME, numbers(1, 3))])
+    harness = StepHarness(node(Count(3)))
+    outputs = harness.run([StepEpoch(NO_WATERMARK, END_OF_TIME, numbers(1, 3))])
     assert not any(outputs.values())
-    assert fired(harness.run([OracleEpoch(END_OF_TIME, END_OF_TIME, numbers(3, 4))])["main"]) == [
+    assert fired(harness.run([StepEpoch(END_OF_TIME, END_OF_TIME, numbers(3, 4))])["main"]) == [
         (0, 6)
     ]
 
@@ -138,14 +138,14 @@ def test_panes_are_kept_for_one_window_only() -> None:
 def test_a_sum_that_does_not_fit_is_an_error() -> None:
     rows = [(n, row("a", 2**62)) for n in range(2)]
     with pytest.raises(InputError, match="sum"):
-        KeyedHarness(node(Count(2))).run([epoch(rows[:1]), epoch(rows[1:])])
+        StepHarness(node(Count(2))).run([epoch(rows[:1]), epoch(rows[1:])])
 
 
 def test_keys_of_other_types() -> None:
     schema = pa.schema([("key", pa.dictionary(pa.int8(), pa.string())), ("at", pa.float64())])
     rows = [(n, {"key": "ab"[n % 2], "at": [0.0, -0.0, float("nan")][n % 3]}) for n in range(24)]
     step = node(Count(2), {"rows": agg.count()}, schema=schema, keys=("key", "at"))
-    results = KeyedHarness(step, 2).run([epoch(rows[:11]), epoch(rows[11:])])["main"]
+    results = StepHarness(step, 2).run([epoch(rows[:11]), epoch(rows[11:])])["main"]
     assert len(results) == 12
     assert {row["key"] for row in results} == {"a", "b"}
 

@@ -23,16 +23,16 @@ from headrace._runtime.rows import Rows
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.windows.lookback.layout import HISTORY, PENDING
 from headrace.errors import EngineError, InputError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness, timed_rows
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import LookBack
 from tests.runtime.contract import assert_same, kept_rows
-from tests.runtime.keyed_harness import KeyedHarness, timed_rows
 from tests.runtime.windows.cases import SCHEMA, answer, row, step_node
 
 COUNT = {"rows": agg.count()}
 ROWS = [(1, row("a", 1)), (4, row("a", 2)), (6, row("a", 3)), (6, row("a", 4)), (11, row("a", 5))]
-FIRST = OracleEpoch(NO_WATERMARK, NO_WATERMARK, ROWS)
+FIRST = StepEpoch(NO_WATERMARK, NO_WATERMARK, ROWS)
 
 
 def node(
@@ -47,34 +47,34 @@ def seen(rows: list[dict[str, Any]], column: str = "rows") -> list[tuple[int, An
 
 
 def test_a_row_goes_out_when_the_watermark_reaches_it() -> None:
-    harness = KeyedHarness(node())
-    assert not harness.run([FIRST, OracleEpoch(NO_WATERMARK, 0)])["main"]
-    assert seen(harness.run([OracleEpoch(0, 1)])["main"]) == [(1, 1)]
-    assert not harness.run([OracleEpoch(1, 3)])["main"]
-    assert seen(harness.run([OracleEpoch(3, 6)])["main"]) == [(2, 2), (3, 4), (4, 4)]
-    assert seen(harness.run([OracleEpoch(6, END_OF_TIME)])["main"]) == [(5, 3)]
+    harness = StepHarness(node())
+    assert not harness.run([FIRST, StepEpoch(NO_WATERMARK, 0)])["main"]
+    assert seen(harness.run([StepEpoch(0, 1)])["main"]) == [(1, 1)]
+    assert not harness.run([StepEpoch(1, 3)])["main"]
+    assert seen(harness.run([StepEpoch(3, 6)])["main"]) == [(2, 2), (3, 4), (4, 4)]
+    assert seen(harness.run([StepEpoch(6, END_OF_TIME)])["main"]) == [(5, 3)]
 
 
 def test_rows_go_out_in_order_of_time() -> None:
     rows = [(ts, row(key, ts)) for ts, key in [(9, "a"), (3, "b"), (7, "c"), (1, "a"), (5, "b")]]
-    epochs = [OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows), OracleEpoch(NO_WATERMARK, 9)]
-    assert [row["number"] for row in KeyedHarness(node()).run(epochs)["main"]] == [1, 3, 5, 7, 9]
+    epochs = [StepEpoch(NO_WATERMARK, NO_WATERMARK, rows), StepEpoch(NO_WATERMARK, 9)]
+    assert [row["number"] for row in StepHarness(node()).run(epochs)["main"]] == [1, 3, 5, 7, 9]
 
 
 def test_the_row_exactly_at_the_far_end_is_seen_across_epochs() -> None:
-    harness = KeyedHarness(node())
-    harness.run([OracleEpoch(NO_WATERMARK, NO_WATERMARK, [(1, row("a"))])])
-    harness.run([OracleEpoch(NO_WATERMARK, 5, [(6, row("a", 6)), (7, row("a", 7))])])
+    harness = StepHarness(node())
+    harness.run([StepEpoch(NO_WATERMARK, NO_WATERMARK, [(1, row("a"))])])
+    harness.run([StepEpoch(NO_WATERMARK, 5, [(6, row("a", 6)), (7, row("a", 7))])])
     harness.restore()
-    assert seen(harness.run([OracleEpoch(5, 7)])["main"]) == [(6, 2), (7, 2)]
+    assert seen(harness.run([StepEpoch(5, 7)])["main"]) == [(6, 2), (7, 2)]
 
 
 def test_a_late_row_is_seen_by_nobody() -> None:
-    harness = KeyedHarness(node())
+    harness = StepHarness(node())
     outputs = harness.run(
         [
-            OracleEpoch(NO_WATERMARK, 3, [(3, row("a", 3)), (4, row("a", 4))]),
-            OracleEpoch(3, 4),
+            StepEpoch(NO_WATERMARK, 3, [(3, row("a", 3)), (4, row("a", 4))]),
+            StepEpoch(3, 4),
         ]
     )
     assert seen(outputs["main"]) == [(4, 1)]
@@ -82,19 +82,19 @@ def test_a_late_row_is_seen_by_nobody() -> None:
 
 
 def test_a_row_from_before_the_tick_goes_out_with_it() -> None:
-    harness = KeyedHarness(node())
+    harness = StepHarness(node())
     early = [(2, row("a", 2)), (9, row("a", 9))]
-    assert seen(harness.run([OracleEpoch(1, 5, (), early)])["main"]) == [(2, 1)]
-    assert seen(harness.run([OracleEpoch(5, 9)])["main"]) == [(9, 1)]
+    assert seen(harness.run([StepEpoch(1, 5, (), early)])["main"]) == [(2, 1)]
+    assert seen(harness.run([StepEpoch(5, 9)])["main"]) == [(9, 1)]
 
 
 def test_history_is_kept_as_long_as_somebody_can_see_it() -> None:
-    harness = KeyedHarness(node(80))
-    harness.run([OracleEpoch(NO_WATERMARK, NO_WATERMARK, [(0, row("a")), (1, row("b"))])])
-    harness.run([OracleEpoch(NO_WATERMARK, 79)])
+    harness = StepHarness(node(80))
+    harness.run([StepEpoch(NO_WATERMARK, NO_WATERMARK, [(0, row("a")), (1, row("b"))])])
+    harness.run([StepEpoch(NO_WATERMARK, 79)])
     assert kept_rows(harness) > 0
     # The next row may come at 90; ten microseconds are a slice.
-    harness.run([OracleEpoch(79, 89)])
+    harness.run([StepEpoch(79, 89)])
     assert kept_rows(harness) == 0
 
 
@@ -137,8 +137,8 @@ def test_sums_of_floats_are_not_spoilt_by_what_is_not_seen() -> None:
     amounts = [0.1, 1e17, 0.2, float("inf"), 0.3, float("nan"), 0.4]
     rows = [(10 * n, row("a", n, amount=amount)) for n, amount in enumerate(amounts)]
     aggregates = {"sum": agg.sum("amount"), "avg": agg.avg("amount"), "var": agg.variance("amount")}
-    epochs = [OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows), OracleEpoch(NO_WATERMARK, 99)]
-    results = KeyedHarness(node(5, aggregates)).run(epochs)["main"]
+    epochs = [StepEpoch(NO_WATERMARK, NO_WATERMARK, rows), StepEpoch(NO_WATERMARK, 99)]
+    results = StepHarness(node(5, aggregates)).run(epochs)["main"]
     assert [r["sum"] for r in results if r["number"] % 2 == 0] == [0.1, 0.2, 0.3, 0.4]
     assert [r["avg"] for r in results if r["number"] % 2 == 0] == [0.1, 0.2, 0.3, 0.4]
     assert [r["var"] for r in results] == [None] * 7
@@ -147,9 +147,9 @@ def test_sums_of_floats_are_not_spoilt_by_what_is_not_seen() -> None:
 def test_the_variance_of_numbers_far_from_zero() -> None:
     rows = [(n, row("a", n, amount=1e9 + n % 2)) for n in range(8)]
     rows += [(n, row("a", n, amount=n % 2 / 4)) for n in range(8, 16)]
-    epochs = [OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows), OracleEpoch(NO_WATERMARK, 99)]
+    epochs = [StepEpoch(NO_WATERMARK, NO_WATERMARK, rows), StepEpoch(NO_WATERMARK, 99)]
     step = node(3, {"var": agg.variance("amount", ddof=0)})
-    results = seen(KeyedHarness(step).run(epochs)["main"], "var")
+    results = seen(StepHarness(step).run(epochs)["main"], "var")
     assert dict(results)[7] == 0.25
     assert dict(results)[15] == 0.25 / 16
 
@@ -157,12 +157,12 @@ def test_the_variance_of_numbers_far_from_zero() -> None:
 def test_a_sum_that_does_not_fit_is_an_error_and_a_large_one_is_not() -> None:
     step = node(5, {"sum": agg.sum("number")})
     fits = [(1, row("a", 2**62)), (2, row("a", 2**62 - 1)), (3, row("a", -1))]
-    end = OracleEpoch(NO_WATERMARK, 9)
-    epochs = [OracleEpoch(NO_WATERMARK, NO_WATERMARK, fits), end]
-    assert_same(KeyedHarness(step).run(epochs), answer(step, epochs))
-    too_large = OracleEpoch(NO_WATERMARK, NO_WATERMARK, [*fits[:2], (3, row("a", 1))])
+    end = StepEpoch(NO_WATERMARK, 9)
+    epochs = [StepEpoch(NO_WATERMARK, NO_WATERMARK, fits), end]
+    assert_same(StepHarness(step).run(epochs), answer(step, epochs))
+    too_large = StepEpoch(NO_WATERMARK, NO_WATERMARK, [*fits[:2], (3, row("a", 1))])
     with pytest.raises(InputError, match="sum"):
-        KeyedHarness(step).run([too_large, end])
+        StepHarness(step).run([too_large, end])
 
 
 def test_other_types() -> None:
@@ -204,11 +204,11 @@ def test_other_types() -> None:
     ]
     step = node(6, aggregates, schema=schema)
     epochs = [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows[:6]),
-        OracleEpoch(NO_WATERMARK, 4, rows[6:]),
-        OracleEpoch(4, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, rows[:6]),
+        StepEpoch(NO_WATERMARK, 4, rows[6:]),
+        StepEpoch(4, END_OF_TIME),
     ]
-    found = KeyedHarness(step, 2).run(epochs, restores={2: 3})
+    found = StepHarness(step, 2).run(epochs, restores={2: 3})
     assert_same(found, answer(step, epochs))
 
 
@@ -227,9 +227,9 @@ def test_a_hot_key_among_others() -> None:
     aggregates = {"rows": agg.count(), "sum": agg.sum("number"), "max": agg.max("number")}
     step = node(60, aggregates)
     epochs = [
-        OracleEpoch(NO_WATERMARK, NO_WATERMARK, rows[:1_500]),
-        OracleEpoch(NO_WATERMARK, 100, rows[1_500:]),
-        OracleEpoch(100, 300),
-        OracleEpoch(300, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, NO_WATERMARK, rows[:1_500]),
+        StepEpoch(NO_WATERMARK, 100, rows[1_500:]),
+        StepEpoch(100, 300),
+        StepEpoch(300, END_OF_TIME),
     ]
-    assert_same(KeyedHarness(step, 2).run(epochs, restores={2: 1}), answer(step, epochs))
+    assert_same(StepHarness(step, 2).run(epochs, restores={2: 1}), answer(step, epochs))

@@ -16,7 +16,7 @@ from headrace._runtime.windows.lookback import expansion, view
 from headrace._runtime.windows.lookback.history import History
 from headrace._runtime.windows.lookback.ranges import Ranges
 from headrace.errors import EngineError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.windows import LookBack
 from tests.runtime.windows.cases import compare, disturbances, step_node, streams
 from tests.runtime.windows.each_aggregate import EACH
@@ -75,7 +75,7 @@ def test_times_that_are_far_apart(epochs: Any, size_us: int, how: Any) -> None:
     compare(node(size_us * 10**15), far, **how)
 
 
-def _stretched(epoch: OracleEpoch, by: int) -> OracleEpoch:
+def _stretched(epoch: StepEpoch, by: int) -> StepEpoch:
     def times(us: int) -> int:
         return us * by if abs(us) < 1_000 else us
 

@@ -11,11 +11,11 @@ import pytest
 from headrace import aggregates as agg
 from headrace import triggers
 from headrace._graph.nodes import MAIN, WindowAggregate
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import Outputs
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Cumulating, Tumbling, Window
 from tests.runtime.contract import KeyedContract
-from tests.runtime.keyed_harness import Outputs
 from tests.runtime.windows.cases import answer, row, step_node
 
 AGGREGATES = {
@@ -27,18 +27,18 @@ AGGREGATES = {
     "all": agg.collect("number"),
 }
 EPOCHS = (
-    OracleEpoch(
+    StepEpoch(
         NO_WATERMARK, NO_WATERMARK, [(12, row("a")), (3, row("b", text="x")), (7, row("a"))],
         (), 0, 3,
     ),
-    OracleEpoch(
+    StepEpoch(
         NO_WATERMARK, 9, [(11, row("a", 5)), (8, row("c", text="y")), (0, row("a"))], (), 3, 5
     ),
-    OracleEpoch(
+    StepEpoch(
         9, 21, [(13, row("b")), (1, row("a")), (22, row("a", None))], [(9, row("e", 4))], 5, 9
     ),
-    OracleEpoch(21, 24, [(13, row("b", 9)), (40, row("d", text="x")), (2, row("b"))], (), 9, 10),
-    OracleEpoch(24, END_OF_TIME, [], [(25, row("a", 2))], 10, 12),
+    StepEpoch(21, 24, [(13, row("b", 9)), (40, row("d", text="x")), (2, row("b"))], (), 9, 10),
+    StepEpoch(24, END_OF_TIME, [], [(25, row("a", 2))], 10, 12),
 )  # fmt: skip
 
 
@@ -51,10 +51,10 @@ class WindowContract(KeyedContract):
             WindowAggregate, self.window, AGGREGATES, **{"lateness_us": 8, **self.said}
         )
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return EPOCHS
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         return answer(self.node(), epochs)
 
     def test_sample_says_all_that_this_form_can(self) -> None:
@@ -136,10 +136,10 @@ class ZoneContract(WindowContract):
         lateness_us = 8 * self.hours * HOUR_US
         return step_node(WindowAggregate, self.window, AGGREGATES, lateness_us=lateness_us)
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return [self._moved(epoch) for epoch in EPOCHS]
 
-    def _moved(self, epoch: OracleEpoch) -> OracleEpoch:
+    def _moved(self, epoch: StepEpoch) -> StepEpoch:
         def at(time: int) -> int:
             never = time in (NO_WATERMARK, END_OF_TIME)
             return time if never else BACK_US + (time - 9) * self.hours * HOUR_US

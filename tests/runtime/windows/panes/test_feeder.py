@@ -15,10 +15,10 @@ from headrace._runtime.windows import folding
 from headrace._runtime.windows.panes.feeder import WindowFeeder
 from headrace._runtime.windows.panes.layout import PANE
 from headrace.errors import EngineError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness, timed_rows
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
-from tests.runtime.keyed_harness import KeyedHarness, timed_rows
 from tests.runtime.windows.cases import SCHEMA, row, window_node
 
 COUNT = {"rows": agg.count()}
@@ -94,9 +94,9 @@ def test_rows_without_timestamps_are_refused() -> None:
 def test_equal_keys_meet(kind: pa.DataType, values: list[object], groups: int) -> None:
     schema = pa.schema([("key", kind)])
     node = window_node(Window(4, 4), 0, COUNT, schema=schema)
-    epochs = [OracleEpoch(NO_WATERMARK, NO_WATERMARK, [(1, {"key": v})]) for v in values]
-    together = OracleEpoch(NO_WATERMARK, NO_WATERMARK, [(1, {"key": v}) for v in values])
-    end = OracleEpoch(NO_WATERMARK, END_OF_TIME)
-    results = KeyedHarness(node).run([*epochs, together, end])["main"]
+    epochs = [StepEpoch(NO_WATERMARK, NO_WATERMARK, [(1, {"key": v})]) for v in values]
+    together = StepEpoch(NO_WATERMARK, NO_WATERMARK, [(1, {"key": v}) for v in values])
+    end = StepEpoch(NO_WATERMARK, END_OF_TIME)
+    results = StepHarness(node).run([*epochs, together, end])["main"]
     assert len(results) == groups
     assert sum(result["rows"] for result in results) == 2 * len(values)

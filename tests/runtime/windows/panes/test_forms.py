@@ -13,7 +13,7 @@ from headrace import aggregates as agg
 from headrace import triggers
 from headrace._graph.nodes import WindowAggregate
 from headrace._graph.windows import aggregate_node
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Cumulating, Hopping, Tumbling, Window
 from tests.runtime.windows.cases import (
@@ -136,7 +136,7 @@ CHANGES = {
 
 
 @st.composite
-def zoned(draw: st.DrawFn) -> tuple[Window, list[OracleEpoch]]:
+def zoned(draw: st.DrawFn) -> tuple[Window, list[StepEpoch]]:
     """Days around a change of the clock; what was microseconds in a stream is hours."""
     zone = draw(st.sampled_from(sorted(CHANGES)))
     day, hour = timedelta(days=1), timedelta(hours=1)
@@ -155,7 +155,7 @@ def zoned(draw: st.DrawFn) -> tuple[Window, list[OracleEpoch]]:
     return window, [_moved(epoch, CHANGES[zone]) for epoch in draw(streams())]
 
 
-def _moved(epoch: OracleEpoch, change: int) -> OracleEpoch:
+def _moved(epoch: StepEpoch, change: int) -> StepEpoch:
     def at(hours: int) -> int:
         return (
             hours
@@ -165,7 +165,7 @@ def _moved(epoch: OracleEpoch, change: int) -> OracleEpoch:
 
     before, mark = (m if m in (NO_WATERMARK, END_OF_TIME) else at(m) - 1 for m in epoch[:2])
     rows, first = ([(at(ts), row) for ts, row in rows] for rows in epoch[2:4])
-    return OracleEpoch(before, mark, rows, first, epoch.clock_before, epoch.clock)
+    return StepEpoch(before, mark, rows, first, epoch.clock_before, epoch.clock)
 
 
 @MANY
@@ -193,7 +193,7 @@ def test_processing_time(window: Window, data: st.DataObject) -> None:
         rows = [(epoch.clock, row) for _, row in epoch.rows]
         mark = epoch.clock - 1 if epoch.watermark != END_OF_TIME else END_OF_TIME
         rows = rows if mark != END_OF_TIME else []
-        epochs.append(OracleEpoch(before, mark, rows, (), epoch.clock_before, epoch.clock))
+        epochs.append(StepEpoch(before, mark, rows, (), epoch.clock_before, epoch.clock))
         before = mark
     how = data.draw(disturbances())
     compare(node_of(window, data.draw(accumulations.filter(lambda a: a != "discarding")),
@@ -202,6 +202,6 @@ def test_processing_time(window: Window, data: st.DataObject) -> None:
 
 def test_a_row_of_the_year_9999_fires_at_the_end() -> None:
     last = 253402300799999999
-    epochs = [OracleEpoch(NO_WATERMARK, 5, [(last, row("a"))]), OracleEpoch(5, END_OF_TIME)]
+    epochs = [StepEpoch(NO_WATERMARK, 5, [(last, row("a"))]), StepEpoch(5, END_OF_TIME)]
     for window in (Tumbling(timedelta(days=1)), Cumulating(timedelta(days=1), timedelta(hours=1))):
         compare(node_of(window), epochs)

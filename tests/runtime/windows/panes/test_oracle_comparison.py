@@ -13,7 +13,7 @@ from headrace._runtime.windows.panes import feeder
 from headrace._runtime.windows.panes.contents import Contents
 from headrace._runtime.windows.panes.operator import WindowOperator
 from headrace.errors import EngineError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.windows import Window
 from tests.runtime.windows.cases import compare, streams, window_node, windows
 
@@ -42,14 +42,14 @@ EACH = {
 
 @settings(max_examples=20, deadline=None)
 @given(streams(), windows, st.integers(0, 12))
-def test_windows_and_lateness(epochs: list[OracleEpoch], window: Window, lateness_us: int) -> None:
+def test_windows_and_lateness(epochs: list[StepEpoch], window: Window, lateness_us: int) -> None:
     compare(window_node(window, lateness_us, SIMPLE), epochs)
 
 
 @settings(max_examples=15, deadline=None)
 @given(streams(), windows, st.integers(0, 12), st.data())
 def test_shards_batches_restores_and_replays(
-    epochs: list[OracleEpoch], window: Window, lateness_us: int, data: st.DataObject
+    epochs: list[StepEpoch], window: Window, lateness_us: int, data: st.DataObject
 ) -> None:
     counts = st.integers(1, 3)
     numbers = st.integers(0, len(epochs) - 1)
@@ -66,15 +66,13 @@ def test_shards_batches_restores_and_replays(
 @pytest.mark.parametrize("window", [Window(6, 6), Window(6, 2)], ids=["tumbling", "hopping"])
 @settings(max_examples=10, deadline=None)
 @given(epochs=streams(), restores=st.dictionaries(st.integers(1, 3), st.integers(1, 3), max_size=1))
-def test_each_aggregate(
-    window: Window, epochs: list[OracleEpoch], restores: dict[int, int]
-) -> None:
+def test_each_aggregate(window: Window, epochs: list[StepEpoch], restores: dict[int, int]) -> None:
     compare(window_node(window, 5, EACH), epochs, shards=2, batch_rows=5, restores=restores)
 
 
 @settings(max_examples=10, deadline=None)
 @given(epochs=streams(), window=windows)
-def test_keys_of_two_columns(epochs: list[OracleEpoch], window: Window) -> None:
+def test_keys_of_two_columns(epochs: list[StepEpoch], window: Window) -> None:
     filled = [
         epoch._replace(rows=[(t, r) for t, r in epoch.rows if r["at"]], early=())
         for epoch in epochs
@@ -121,7 +119,7 @@ def test_a_bug_of_one_microsecond_is_found(
         report_multiple_bugs=False,
     )
     @given(streams(), windows, st.integers(0, 12))
-    def search(epochs: list[OracleEpoch], window: Window, lateness_us: int) -> None:
+    def search(epochs: list[StepEpoch], window: Window, lateness_us: int) -> None:
         compare(window_node(window, lateness_us, SIMPLE), epochs)
 
     # A wrong answer, or state that refuses a pane it was told to forget.

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 from headrace import aggregates as agg
 from headrace import evictors, triggers
 from headrace._graph.nodes import WindowProcess
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import Outputs
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Assigner, Global, Session, Window
 from tests.runtime.contract import KeyedContract
-from tests.runtime.keyed_harness import Outputs
 from tests.runtime.windows.cases import answer, row, step_node
 from tests.runtime.windows.rows.written import Tells, process_node
 from tests.runtime.windows.trigger_cases import EveryOther, Ladder
@@ -26,18 +26,18 @@ AGGREGATES = {
     "all": agg.collect("number"),
 }
 EPOCHS = (
-    OracleEpoch(
+    StepEpoch(
         NO_WATERMARK, NO_WATERMARK, [(12, row("a")), (3, row("b", text="x")), (7, row("a"))],
         (), 0, 3,
     ),
-    OracleEpoch(
+    StepEpoch(
         NO_WATERMARK, 9, [(11, row("a", 5)), (8, row("c", text="y")), (0, row("a"))], (), 3, 5
     ),
-    OracleEpoch(
+    StepEpoch(
         9, 21, [(13, row("b")), (1, row("a")), (22, row("a", None))], [(9, row("e", 4))], 5, 9
     ),
-    OracleEpoch(21, 24, [(13, row("b", 9)), (40, row("d", text="x")), (2, row("b"))], (), 9, 10),
-    OracleEpoch(24, END_OF_TIME, [], [(25, row("a", 2)), (3, row("a", 8))], 10, 12),
+    StepEpoch(21, 24, [(13, row("b", 9)), (40, row("d", text="x")), (2, row("b"))], (), 9, 10),
+    StepEpoch(24, END_OF_TIME, [], [(25, row("a", 2)), (3, row("a", 8))], 10, 12),
 )  # fmt: skip
 
 GAP = timedelta(microseconds=4)
@@ -51,10 +51,10 @@ class RowsContract(KeyedContract):
     def node(self) -> WindowProcess:
         return step_node(WindowProcess, self.window, AGGREGATES, **{"lateness_us": 3, **self.said})
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         return EPOCHS
 
-    def expected(self, epochs: Sequence[OracleEpoch]) -> Outputs:
+    def expected(self, epochs: Sequence[StepEpoch]) -> Outputs:
         return answer(self.node(), epochs)
 
 
@@ -104,7 +104,7 @@ class TestGlobal(RowsContract):
     window = Global()
     said: ClassVar[dict[str, Any]] = {"lateness_us": 0, "trigger": EveryOther()}
 
-    def epochs(self) -> Sequence[OracleEpoch]:
+    def epochs(self) -> Sequence[StepEpoch]:
         # Only what comes behind the end of all time is late for a global window.
         return [*EPOCHS[:-1], EPOCHS[-1]._replace(rows=[(50, row("a", 3))])]
 

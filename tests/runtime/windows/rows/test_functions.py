@@ -16,11 +16,11 @@ from headrace import aggregates as agg
 from headrace import evictors, triggers
 from headrace._graph.nodes import LATE, MAIN, WindowProcess
 from headrace.errors import UserCodeError
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Count, Global, Session, Window
 from tests.runtime.contract import assert_same, kept_rows, sort
-from tests.runtime.keyed_harness import KeyedHarness
 from tests.runtime.windows.cases import (
     answer,
     disturbances,
@@ -42,7 +42,7 @@ ROWS = [(5, row("a", 1)), (7, row("a", 2)), (3, row("b", 3))]
 def compare_all(node: WindowProcess, epochs: Any, **how: Any) -> None:
     """Side outputs too."""
     shards, rows = how.pop("shards", 1), how.pop("batch_rows", 1_000_000)
-    found, expected = KeyedHarness(node, shards, rows).run(epochs, **how), answer(node, epochs)
+    found, expected = StepHarness(node, shards, rows).run(epochs, **how), answer(node, epochs)
     assert_same(found, expected)
     for side in ("big", "empty"):
         assert sort(found.get(side, [])) == sort(expected.get(side, [])), side
@@ -87,11 +87,11 @@ def test_a_function_over_count_windows_sees_the_last_rows() -> None:
     node = process_node(Numbers(), Count(3, 2), {"pane": str, "all": list[int]})
     rows = [(n, row("a", n)) for n in range(1, 8)]
     epochs = [
-        OracleEpoch(NO_WATERMARK, 0, rows[:3]),
-        OracleEpoch(0, 5, rows[3:]),
-        OracleEpoch(5, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, 0, rows[:3]),
+        StepEpoch(0, 5, rows[3:]),
+        StepEpoch(5, END_OF_TIME),
     ]
-    harness = KeyedHarness(node)
+    harness = StepHarness(node)
     found = harness.run(epochs, restores={1: 1})[MAIN]
     assert [r["all"] for r in found] == [[1, 2], [2, 3, 4], [4, 5, 6]]
     assert {r["pane"] for r in found} == {"on_time"}
@@ -106,8 +106,8 @@ def test_process_batches_gets_the_rows_of_a_window_as_one_batch() -> None:
 
     schema = pa.schema([("key", pa.string()), ("rows", pa.int64()), ("total", pa.int64())])
     node = replace(step_node(WindowProcess, Window(10, 10), {}, batches=totals), schema=schema)
-    epochs = [OracleEpoch(NO_WATERMARK, 2, ROWS), OracleEpoch(2, 9)]
-    found = KeyedHarness(node, 2).run(epochs, restores={1: 3})[MAIN]
+    epochs = [StepEpoch(NO_WATERMARK, 2, ROWS), StepEpoch(2, 9)]
+    found = StepHarness(node, 2).run(epochs, restores={1: 3})[MAIN]
     assert sort(found) == sort(
         [{"key": "a", "rows": 2, "total": 3}, {"key": "b", "rows": 1, "total": 3}]
     )
@@ -117,9 +117,9 @@ def test_process_batches_gets_the_rows_of_a_window_as_one_batch() -> None:
 @pytest.mark.parametrize("window", [Window(10, 10), Session(timedelta(microseconds=5)), Global()])
 def test_nothing_is_kept_behind_the_end_of_time(window: Any, evictor: Any) -> None:
     node = process_node(Tells(), window, trigger=triggers.count(2), evictor=evictor)
-    harness = KeyedHarness(node)
+    harness = StepHarness(node)
     harness.run(
-        [OracleEpoch(NO_WATERMARK, 2, ROWS), OracleEpoch(2, 6, ROWS), OracleEpoch(6, END_OF_TIME)]
+        [StepEpoch(NO_WATERMARK, 2, ROWS), StepEpoch(2, 6, ROWS), StepEpoch(6, END_OF_TIME)]
     )
     assert kept_rows(harness) == 0
 
@@ -141,8 +141,8 @@ class Opens(Tells):
 
 def test_a_function_is_opened_before_its_first_call_and_closed_behind_the_last() -> None:
     function = Opens()
-    KeyedHarness(process_node(function, Window(10, 10))).run(
-        [OracleEpoch(NO_WATERMARK, 2, ROWS), OracleEpoch(2, 9)]
+    StepHarness(process_node(function, Window(10, 10))).run(
+        [StepEpoch(NO_WATERMARK, 2, ROWS), StepEpoch(2, 9)]
     )
     assert function.said == ["open", "close"]
 
@@ -168,13 +168,13 @@ def test_what_a_function_does_wrong_names_the_step(made: Any, message: str) -> N
 
     node = process_node(Wrong(), Window(10, 10), {"key": str}, lateness_us=50)
     with pytest.raises(UserCodeError, match=message) as caught:
-        KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 2, ROWS), OracleEpoch(2, 9)])
+        StepHarness(node).run([StepEpoch(NO_WATERMARK, 2, ROWS), StepEpoch(2, 9)])
     assert "per-key" in str(caught.value)
 
 
 def test_late_rows_of_a_function_step_go_aside() -> None:
     node = process_node(Tells(), Window(10, 10))
-    found = KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 9, ROWS)])
+    found = StepHarness(node).run([StepEpoch(NO_WATERMARK, 9, ROWS)])
     assert sort(found[LATE]) == sort([fields for _, fields in ROWS])
 
 
@@ -184,5 +184,5 @@ def test_without_a_key_a_function_gets_none() -> None:
             return [{"key": repr(key)}]
 
     node = replace(process_node(Keys(), Window(10, 10), {"key": str}), keys=())
-    found = KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 2, ROWS), OracleEpoch(2, 9)])[MAIN]
+    found = StepHarness(node).run([StepEpoch(NO_WATERMARK, 2, ROWS), StepEpoch(2, 9)])[MAIN]
     assert found == [{"key": "None"}]

@@ -18,12 +18,12 @@ from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.windows.rows.runs import ROUNDS
 from headrace.errors import UserCodeError
 from headrace.evictors import Evictor
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness, timed_rows
 from headrace.triggers import Trigger, TriggerResult
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Session, Window, WindowAssigner
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import KeyedHarness, timed_rows
 from tests.runtime.windows.cases import (
     SCHEMA,
     compare,
@@ -57,7 +57,7 @@ def test_without_a_trigger_it_says_what_the_other_engines_say(
     other = SessionAggregate if isinstance(window, Session) else WindowAggregate
     shards, rows = how.pop("shards"), how.pop("batch_rows")
     found, expected = (
-        KeyedHarness(step_node(kind, window, AGGREGATES, **said), shards, rows).run(epochs, **how)
+        StepHarness(step_node(kind, window, AGGREGATES, **said), shards, rows).run(epochs, **how)
         for kind in (WindowProcess, other)
     )
     assert_same(found, expected)
@@ -66,7 +66,7 @@ def test_without_a_trigger_it_says_what_the_other_engines_say(
 def test_one_batch_may_fire_a_cell_many_times() -> None:
     node = step_node(WindowProcess, Window(10, 10), AGGREGATES, trigger=triggers.count(3))
     rows = [(5, row("a", n)) for n in range(50)]
-    found = KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 2, rows)])[MAIN]
+    found = StepHarness(node).run([StepEpoch(NO_WATERMARK, 2, rows)])[MAIN]
     assert [r["rows"] for r in found] == list(range(3, 50, 3))
     assert [r["firing"] for r in found] == list(range(16))
     assert found[-1]["all"] == list(range(48))
@@ -77,9 +77,9 @@ def test_a_heavy_key_fires_more_often_than_rounds_are_made() -> None:
     rows = [(n % 20, row(keys[n % 7], n, text=str(n % 11))) for n in range(400)]
     rows = [(ts, fields) for ts, fields in rows if fields["number"] % 13]
     epochs = [
-        OracleEpoch(NO_WATERMARK, 2, rows[:20]),
-        OracleEpoch(2, 4, rows[20:]),
-        OracleEpoch(4, END_OF_TIME),
+        StepEpoch(NO_WATERMARK, 2, rows[:20]),
+        StepEpoch(2, 4, rows[20:]),
+        StepEpoch(4, END_OF_TIME),
     ]
     more = {
         "newest": agg.last("text"),
@@ -136,20 +136,20 @@ class At(WindowAssigner):
 def test_windows_that_are_none_are_refused(given: Any, message: str) -> None:
     node = step_node(WindowProcess, At(given), AGGREGATES)
     with pytest.raises(UserCodeError, match=message) as caught:
-        KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 2, ROWS)])
+        StepHarness(node).run([StepEpoch(NO_WATERMARK, 2, ROWS)])
     assert "per-key" in str(caught.value)
 
 
 def test_a_window_given_twice_is_one() -> None:
     node = step_node(WindowProcess, At(*[(INSTANT, INSTANT + us(10))] * 2), AGGREGATES)
-    found = KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 2, ROWS), OracleEpoch(2, 9)])[MAIN]
+    found = StepHarness(node).run([StepEpoch(NO_WATERMARK, 2, ROWS), StepEpoch(2, 9)])[MAIN]
     assert sorted(r["rows"] for r in found) == [1, 2]
 
 
 @pytest.mark.parametrize("on_late", ["side_output", "own_window"])
 def test_a_row_without_windows_is_late(on_late: Any) -> None:
-    found = KeyedHarness(step_node(WindowProcess, At(), AGGREGATES, on_late=on_late)).run(
-        [OracleEpoch(NO_WATERMARK, 2, ROWS)]
+    found = StepHarness(step_node(WindowProcess, At(), AGGREGATES, on_late=on_late)).run(
+        [StepEpoch(NO_WATERMARK, 2, ROWS)]
     )
     assert len(found[LATE]) == 3
     assert not found[MAIN]
@@ -175,7 +175,7 @@ class Says(Trigger):
 def test_what_a_trigger_does_wrong_names_the_step(result: Any, message: str) -> None:
     node = step_node(WindowProcess, Window(10, 10), AGGREGATES, trigger=Says(result))
     with pytest.raises(UserCodeError, match=message):
-        KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 2, ROWS)])
+        StepHarness(node).run([StepEpoch(NO_WATERMARK, 2, ROWS)])
 
 
 class Odd(Evictor):
@@ -193,7 +193,7 @@ def test_a_written_evictor_says_what_counts_and_what_stays() -> None:
         WindowProcess, Window(10, 10), AGGREGATES, trigger=triggers.count(2), evictor=Odd()
     )
     rows = [(5, row("a", n)) for n in (1, 2, 3, 4, 6, 8)]
-    found = KeyedHarness(node).run([OracleEpoch(NO_WATERMARK, 2, rows)])[MAIN]
+    found = StepHarness(node).run([StepEpoch(NO_WATERMARK, 2, rows)])[MAIN]
     # The last two rows are even: nothing is left to be shown.
     assert [r["all"] for r in found] == [[1], [3]]
 
@@ -214,8 +214,6 @@ class Late(Trigger):
 
 def test_timers_behind_the_closing_never_run() -> None:
     node = step_node(WindowProcess, Window(10, 10), AGGREGATES, trigger=Late(), lateness_us=8)
-    found = KeyedHarness(node).run(
-        [OracleEpoch(NO_WATERMARK, 2, ROWS), OracleEpoch(2, END_OF_TIME)]
-    )
+    found = StepHarness(node).run([StepEpoch(NO_WATERMARK, 2, ROWS), StepEpoch(2, END_OF_TIME)])
     assert sorted(r["rows"] for r in found[MAIN]) == [1, 2]
     assert {r["pane"] for r in found[MAIN]} == {"on_time"}

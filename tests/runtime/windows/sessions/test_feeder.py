@@ -16,8 +16,8 @@ from headrace._runtime.windows import folding
 from headrace._runtime.windows.sessions import feeder
 from headrace._runtime.windows.sessions.layout import LONGEST_US
 from headrace.errors import UserCodeError
+from headrace.testing.step_harness import timed_rows
 from headrace.windows import Session
-from tests.runtime.keyed_harness import timed_rows
 from tests.runtime.windows.cases import GAPS, SCHEMA, row, step_node
 
 AGGREGATES = {"rows": agg.count(), "total": agg.sum("number")}

@@ -10,7 +10,7 @@ import pytest
 
 from headrace import aggregates as agg
 from headrace._graph.nodes import SessionAggregate
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Session
 from tests.runtime.windows.cases import GAPS, compare, row, step_node
@@ -24,7 +24,7 @@ AGGREGATES = {
 EPOCHS = 30
 
 
-def stream(seed: int, spread: int) -> list[OracleEpoch]:
+def stream(seed: int, spread: int) -> list[StepEpoch]:
     """Time moves in small and large steps, and now and then not at all; rows come up to `spread` around it."""
     random = np.random.default_rng(seed)
     mark, before, number = 0, NO_WATERMARK, 0
@@ -43,9 +43,9 @@ def stream(seed: int, spread: int) -> list[OracleEpoch]:
     for _ in range(EPOCHS):
         early = rows(4)
         mark += int(random.choice([0, 1, 5, spread // 8, spread // 2, 4 * spread]))
-        epochs.append(OracleEpoch(before, mark, rows(14), early))
+        epochs.append(StepEpoch(before, mark, rows(14), early))
         before = mark
-    return [*epochs, OracleEpoch(before, END_OF_TIME, (), rows(4))]
+    return [*epochs, StepEpoch(before, END_OF_TIME, (), rows(4))]
 
 
 @pytest.mark.parametrize("seed", range(4))

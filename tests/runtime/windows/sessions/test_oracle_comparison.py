@@ -16,11 +16,11 @@ from headrace._runtime.windows import sessions
 from headrace._runtime.windows.sessions import absorbing, feeder, intervals, operator
 from headrace.errors import EngineError
 from headrace.expressions import col
-from headrace.testing.oracle import OracleEpoch
+from headrace.testing.epochs import StepEpoch
+from headrace.testing.step_harness import StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Session
 from tests.runtime.contract import assert_same
-from tests.runtime.keyed_harness import KeyedHarness
 from tests.runtime.windows import cases
 from tests.runtime.windows.cases import GAPS, compare, disturbances, lateness, policies, step_node
 from tests.runtime.windows.each_aggregate import EACH
@@ -83,7 +83,7 @@ def test_gaps_from_an_expression_or_a_function(epochs: Any, how: dict[str, Any])
     by_function = node_of(Session.dynamic(lambda row: row.gap), lateness_us=3)
     compare(by_function, epochs, **how)
     by_expression = node_of(Session.dynamic(col("gap")), lateness_us=3)
-    found = KeyedHarness(by_expression).run(epochs)
+    found = StepHarness(by_expression).run(epochs)
     assert_same(found, cases.answer(by_function, epochs))
 
 
@@ -180,7 +180,7 @@ def test_a_bug_of_one_microsecond_is_found(
         suppress_health_check=[HealthCheck.too_slow],
     )
     @given(crowded, windows, lateness)
-    def search(epochs: list[OracleEpoch], window: Session, lateness_us: int) -> None:
+    def search(epochs: list[StepEpoch], window: Session, lateness_us: int) -> None:
         compare(node_of(window, lateness_us=lateness_us), epochs)
 
     with pytest.raises((AssertionError, EngineError)):

@@ -25,7 +25,7 @@ from itertools import product
 from typing import Any
 
 from headrace._graph.join_nodes import Keep, RegularJoin
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
 
 __all__ = ["RegularOracle", "frozen"]
 
@@ -61,7 +61,7 @@ class RegularOracle:
         #: Rows with a null in their key of sides that are not preserved.
         self.errors: list[Row] = []
 
-    def epoch(self, epoch: OracleEpoch) -> tuple[Bag, Bag]:
+    def epoch(self, epoch: StepEpoch) -> tuple[Bag, Bag]:
         """What is shown behind the tick, and behind the epoch."""
         self._run_out(epoch.clock)
         bags = []
@@ -246,7 +246,7 @@ def _is_better(keep: Keep, new: Row, old: Row) -> bool:
     """By the first column in which they differ; NaN is worse than any number, null is the worst."""
     for name, down in zip(keep.by, keep.descending, strict=True):
         mine, theirs = new[name], old[name]
-        ranks = [(v is None) * 2 + (v is not None and v != v) for v in (mine, theirs)]  # noqa: PLR0124 - NaN
+        ranks = [(v is None) * 2 + (v is not None and v != v) for v in (mine, theirs)]
         if ranks[0] != ranks[1]:
             return ranks[0] < ranks[1]
         if not ranks[0] and mine != theirs:

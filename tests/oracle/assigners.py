@@ -15,10 +15,10 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
-from headrace.testing.oracle.epochs import Span, instant, micros
-from headrace.testing.oracle.wall import first_shown, shown
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Assigner, Count, Global, Session, Window, WindowAssigner
+from tests.oracle.epochs import Span, instant, micros
+from tests.oracle.wall import first_shown, shown
 
 __all__ = ["EVERYTHING", "gap_of", "merged", "spans_of", "touching"]
 

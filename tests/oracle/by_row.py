@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from headrace.aggregates import Aggregate
-from headrace.testing.oracle.computing import compute, key_of
-from headrace.testing.oracle.epochs import OracleEpoch, TimedRow
-from headrace.testing.oracle.windows import Answer
+from headrace.testing.epochs import StepEpoch, TimedRow
 from headrace.windows import Count, LookBack
+from tests.oracle.computing import compute, key_of
+from tests.oracle.windows import Answer
 
 __all__ = ["CountOracle", "LookBackOracle"]
 
@@ -45,7 +45,7 @@ class LookBackOracle:
         """The results and the late rows of these epochs."""
         return _run(self, epochs)
 
-    def epoch(self, epoch: OracleEpoch) -> Answer:
+    def epoch(self, epoch: StepEpoch) -> Answer:
         """One epoch. Nothing is left for settling: what comes behind the watermark is late."""
         late = self._take(epoch.early, epoch.before)
         ticked = [
@@ -90,7 +90,7 @@ class CountOracle:
         """The results of these epochs, and no late rows."""
         return _run(self, epochs)
 
-    def epoch(self, epoch: OracleEpoch) -> Answer:
+    def epoch(self, epoch: StepEpoch) -> Answer:
         """One epoch."""
         return Answer(self._take(epoch.early), self._take(epoch.rows), [])
 
@@ -117,6 +117,6 @@ class CountOracle:
 def _run(
     oracle: LookBackOracle | CountOracle, epochs: Iterable[tuple[Any, ...]]
 ) -> tuple[list[Row], list[Row]]:
-    answers = [oracle.epoch(OracleEpoch(*epoch)) for epoch in epochs]
+    answers = [oracle.epoch(StepEpoch(*epoch)) for epoch in epochs]
     results = [row for answer in answers for row in answer.ticked + answer.settled]
     return results, [row for answer in answers for row in answer.late]

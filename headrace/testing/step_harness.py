@@ -1,4 +1,10 @@
-"""Runs both halves of a keyed step over epochs, on real chunk logs, with crashes, restores and rescaling."""
+"""One keyed step on its own: both halves of it over epochs, on real chunk logs, with crashes, restores and rescaling.
+
+    found = StepHarness(stream.key_by("key").window(...).aggregate(...), shards=2).run(epochs, crashes=[1])
+
+No pipeline, no session: rows, watermarks and the clock come from the epochs alone. `OperatorHarness` is the same for
+tests by hand, a row at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._graph.join_nodes import JoinStep
-from headrace._graph.nodes import MAIN, KeyedProcess
+from headrace._graph.nodes import MAIN, KeyedProcess, Node
 from headrace._runtime import registry
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Feeder, Moment
@@ -20,8 +26,13 @@ from headrace._runtime.rows import Origin, Rows
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.state.rescale import rescale
 from headrace._runtime.wire import decode_rows, encode_rows, split_by_shard
+from headrace.errors import BuildError
 from headrace.keys import groups_of
-from headrace.testing.oracle import OracleEpoch, SidedRow
+from headrace.stream import Stream
+from headrace.testing.epochs import SidedRow, StepEpoch
+from headrace.windowed import WindowResult
+
+__all__ = ["PHASE", "TIME", "Outputs", "StepHarness", "moment", "step_of", "timed_rows"]
 
 Outputs = dict[str, list[dict[str, Any]]]
 
@@ -32,9 +43,10 @@ TIME, PHASE = "@time", "@phase"
 
 
 @dataclass
-class KeyedHarness:
+class StepHarness:
     """One keyed step on so many shards. Replicas live as long as nothing is restored."""
 
+    #: What the builder returned for the step: its stream of results. Or its node.
     node: Any
     shards: int = 1
     batch_rows: int = 1_000_000
@@ -46,6 +58,8 @@ class KeyedHarness:
     metrics: Metrics = field(default_factory=lambda: Metrics("harness"))
 
     def __post_init__(self) -> None:
+        if isinstance(self.node, Stream):
+            self.node = step_of(self.node)
         self.stores = [MemoryChunkStore() for _ in range(self.shards)]
         self.restore()
 
@@ -64,7 +78,7 @@ class KeyedHarness:
             self.node = replace(self.node, function=copy.copy(self.node.function))
 
     def run(
-        self, epochs: Sequence[OracleEpoch], *, restores: Mapping[int, int] | None = None,
+        self, epochs: Sequence[StepEpoch], *, restores: Mapping[int, int] | None = None,
         crashes: Sequence[int] = (),
     ) -> Outputs:  # fmt: skip
         """All outputs. `restores`: epoch -> shards from there on. `crashes`: epochs done twice."""
@@ -81,7 +95,7 @@ class KeyedHarness:
                 outputs[output] += rows
         return outputs
 
-    def epoch(self, epoch: OracleEpoch) -> Outputs:
+    def epoch(self, epoch: StepEpoch) -> Outputs:
         """One epoch on all shards, committed."""
         outputs: Outputs = defaultdict(list)
         early = self._feed(epoch.early, epoch.before, outputs, "before")
@@ -146,7 +160,21 @@ class KeyedHarness:
             outputs[output].append(row | {TIME: at, PHASE: phase} if self.stamped else row)
 
 
-def moment(epoch: OracleEpoch) -> Moment:
+def step_of(stream: Stream) -> Node:
+    """The keyed step whose results a stream is."""
+    graph, at = stream._graph, stream._port.node  # noqa: SLF001 - what a builder made is taken apart
+    if isinstance(stream, WindowResult):
+        at = stream._step  # noqa: SLF001
+    node = graph.nodes[at]
+    if not node.keyed:
+        raise BuildError(
+            f"a harness runs one keyed step (a window, a join, a process function after key_by); '{node.uid}' is a"
+            f" {node.verb}: pass the stream that the keyed step returned, or use run_local"
+        )
+    return node
+
+
+def moment(epoch: StepEpoch) -> Moment:
     """The time of an epoch as its operator is told."""
     return Moment(epoch.before, epoch.watermark, epoch.clock_before, epoch.clock)
 

@@ -45,5 +45,5 @@ def same_key(one: Any, other: Any) -> bool:
     """Whether two values of keys are the same."""
     if one is None or other is None:
         return False
-    both_nan = one != one and other != other  # noqa: PLR0124 - NaN
+    both_nan = one != one and other != other
     return bool(both_nan or one == other)

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from headrace.testing.oracle.epochs import Span, TimedRow
+from headrace.testing.epochs import TimedRow
 from headrace.watermarks import END_OF_TIME
+from tests.oracle.epochs import Span
 
 __all__ = [
     "FIRE",

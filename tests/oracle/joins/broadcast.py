@@ -14,10 +14,10 @@ from typing import Any
 from headrace._graph.changes import CHANGE
 from headrace._graph.join_nodes import BroadcastJoin
 from headrace._graph.nodes import ERRORS, MAIN
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow, TimedRow
-from headrace.testing.oracle.joins.regular import frozen
-from headrace.testing.oracle.joins.rows import joined, null_key_letter, same_keys
-from headrace.testing.oracle.process import Said
+from headrace.testing.epochs import SidedRow, StepEpoch, TimedRow
+from tests.oracle.joins.regular import frozen
+from tests.oracle.joins.rows import joined, null_key_letter, same_keys
+from tests.oracle.process import Said
 
 __all__ = ["BroadcastOracle"]
 
@@ -31,7 +31,7 @@ class BroadcastOracle:
         self.null_keys = 0
         self._said: dict[str, list[TimedRow]] = defaultdict(list)
 
-    def epoch(self, epoch: OracleEpoch) -> Said:
+    def epoch(self, epoch: StepEpoch) -> Said:
         """One epoch."""
         return Said(self._phase(epoch.early), self._phase(epoch.rows))
 

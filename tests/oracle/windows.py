@@ -10,14 +10,15 @@ from headrace.aggregates import Aggregate
 from headrace.evictors import Evictor
 from headrace.evictors import count as last_rows
 from headrace.functions import ProcessWindowFunction
-from headrace.testing.oracle.assigners import merged, spans_of, touching
-from headrace.testing.oracle.computing import key_of
-from headrace.testing.oracle.contents import Contents, Showing
-from headrace.testing.oracle.epochs import OracleEpoch, Span, TimedRow
-from headrace.testing.oracle.machines import Kind, Now, Verdict
-from headrace.testing.oracle.translation import machine_of
+from headrace.testing.epochs import StepEpoch, TimedRow
 from headrace.triggers import Trigger
 from headrace.windows import Assigner, Count
+from tests.oracle.assigners import merged, spans_of, touching
+from tests.oracle.computing import key_of
+from tests.oracle.contents import Contents, Showing
+from tests.oracle.epochs import Span
+from tests.oracle.machines import Kind, Now, Verdict
+from tests.oracle.translation import machine_of
 
 __all__ = ["Answer", "WindowOracle"]
 
@@ -38,9 +39,10 @@ class WindowOracle:
     """What a window step must say. Rows that cannot be used are kept in `errors`, side outputs in `sides`.
 
     >>> from headrace.aggregates import count
+    >>> from headrace.testing import StepEpoch
     >>> from headrace.windows import Window
     >>> oracle = WindowOracle(Window(10, 10), 0, ("k",), [("rows", count())])
-    >>> results, late = oracle.run([OracleEpoch(-1, 3, [(5, {"k": 1})]), OracleEpoch(3, 9)])
+    >>> results, late = oracle.run([StepEpoch(-1, 3, [(5, {"k": 1})]), StepEpoch(3, 9)])
     >>> results[0]["rows"], results[0]["pane"], results[0]["firing"], late
     (1, 'on_time', 0, [])
     """
@@ -71,7 +73,7 @@ class WindowOracle:
         )
         self._windows: dict[Key, dict[Span, Contents]] = {}
         self._arrived = 0
-        self._epoch = OracleEpoch(0, 0)
+        self._epoch = StepEpoch(0, 0)
         self._out: list[Row] = []
         self._late: list[Row] = []
         self._own: list[tuple[Key, int, TimedRow]] = []
@@ -84,11 +86,11 @@ class WindowOracle:
 
     def run(self, epochs: Iterable[tuple[Any, ...]]) -> tuple[list[Row], list[Row]]:
         """The results and the late rows of these epochs; call it again to go on."""
-        answers = [self.epoch(OracleEpoch(*epoch)) for epoch in epochs]
+        answers = [self.epoch(StepEpoch(*epoch)) for epoch in epochs]
         results = [row for answer in answers for row in answer.ticked + answer.settled]
         return results, [row for answer in answers for row in answer.late]
 
-    def epoch(self, epoch: OracleEpoch) -> Answer:
+    def epoch(self, epoch: StepEpoch) -> Answer:
         """One epoch: rows before the tick, the tick, rows behind it, and what follows from them."""
         self._epoch = epoch
         self._take(epoch.early, Now(epoch.before, epoch.clock_before, epoch.before))

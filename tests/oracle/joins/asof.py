@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headrace._graph.join_nodes import AsOfJoin
-from headrace.testing.oracle.computing import key_of
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
+from tests.oracle.computing import key_of
 
 __all__ = ["AsOfAnswer", "AsOfOracle"]
 
@@ -45,9 +45,9 @@ class AsOfOracle:
 
     def run(self, epochs: Iterable[tuple[Any, ...]]) -> list[AsOfAnswer]:
         """The answers of these epochs; call it again to go on."""
-        return [self.epoch(OracleEpoch(*epoch)) for epoch in epochs]
+        return [self.epoch(StepEpoch(*epoch)) for epoch in epochs]
 
-    def epoch(self, epoch: OracleEpoch) -> AsOfAnswer:
+    def epoch(self, epoch: StepEpoch) -> AsOfAnswer:
         """One epoch: rows before the tick, the tick, rows behind it."""
         answer = AsOfAnswer()
         answer.ticked += self._take(epoch.early, epoch.before, answer)

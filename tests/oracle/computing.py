@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from headrace.aggregates import Aggregate
-from headrace.testing.oracle.epochs import TimedRow
+from headrace.testing.epochs import TimedRow
 
 __all__ = ["compute", "key_of", "same_nan"]
 

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from headrace.testing.oracle.epochs import Span, TimedRow
-from headrace.testing.oracle.machines import NOTHING, Kind, Machine, Now, Verdict
+from headrace.testing.epochs import TimedRow
+from tests.oracle.epochs import Span
+from tests.oracle.machines import NOTHING, Kind, Machine, Now, Verdict
 
 __all__ = ["EarlyLate", "Often"]
 

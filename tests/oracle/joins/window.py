@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.testing.oracle.assigners import spans_of
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow, Span, instant
-from headrace.testing.oracle.joins.lookup import same_key
+from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.windows import Assigner
+from tests.oracle.assigners import spans_of
+from tests.oracle.epochs import Span, instant
+from tests.oracle.joins.lookup import same_key
 
 __all__ = ["JoinAnswer", "WindowJoinOracle"]
 
@@ -48,7 +49,7 @@ class WindowJoinOracle:
     >>> from headrace.windows import Window
     >>> oracle = WindowJoinOracle(Window(10, 10), [("k",), ("k",)], [("k", "a"), ("k", "b")], how="left")
     >>> rows = [SidedRow(5, {"k": 1, "a": 2}), SidedRow(6, {"k": 1, "b": 3}, 1)]
-    >>> [(row["a"], row["b"]) for row in oracle.epoch(OracleEpoch(-1, 9, (), rows)).ticked]
+    >>> [(row["a"], row["b"]) for row in oracle.epoch(StepEpoch(-1, 9, (), rows)).ticked]
     [(2, 3)]
     """
 
@@ -74,7 +75,7 @@ class WindowJoinOracle:
         self.errors: list[Row] = []
         self.null_keys = 0
 
-    def epoch(self, epoch: OracleEpoch) -> JoinAnswer:
+    def epoch(self, epoch: StepEpoch) -> JoinAnswer:
         """One epoch."""
         answer = JoinAnswer()
         answer.ticked += self._take(epoch.early, epoch.before, answer)

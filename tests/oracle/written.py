@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from headrace.state import declared
-from headrace.testing.oracle.epochs import Span, TimedRow, instant, micros
-from headrace.testing.oracle.machines import Kind, Machine, Now, Verdict
+from headrace.testing.epochs import TimedRow
 from headrace.triggers import Trigger, TriggerResult
 from headrace.watermarks import NO_WATERMARK
 from headrace.windows import TimeWindow
+from tests.oracle.epochs import Span, instant, micros
+from tests.oracle.machines import Kind, Machine, Now, Verdict
 
 __all__ = ["State", "Written", "shown_watermark", "time_window"]
 

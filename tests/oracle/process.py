@@ -31,11 +31,12 @@ from typing import Any, NamedTuple
 from headrace._graph.nodes import ERRORS, LATE, MAIN, KeyedProcess
 from headrace.outputs import OutputTag
 from headrace.state import StateDescriptor, StateSpec
-from headrace.testing.oracle.computing import same_nan
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow, TimedRow, instant, micros
-from headrace.testing.oracle.kept import KINDS, Kept, Now, expired
-from headrace.testing.oracle.written import shown_watermark
+from headrace.testing.epochs import SidedRow, StepEpoch, TimedRow
 from headrace.watermarks import NO_WATERMARK
+from tests.oracle.computing import same_nan
+from tests.oracle.epochs import instant, micros
+from tests.oracle.kept import KINDS, Kept, Now, expired
+from tests.oracle.written import shown_watermark
 
 __all__ = ["ProcessOracle", "Said"]
 
@@ -82,12 +83,12 @@ class ProcessOracle:
         """All rows of these epochs by output, with their timestamps."""
         rows: dict[str, list[TimedRow]] = defaultdict(list)
         for epoch in epochs:
-            for said in self.epoch(OracleEpoch(*epoch)):
+            for said in self.epoch(StepEpoch(*epoch)):
                 for output, more in said.items():
                     rows[output] += more
         return rows
 
-    def epoch(self, epoch: OracleEpoch) -> Said:
+    def epoch(self, epoch: StepEpoch) -> Said:
         """One epoch."""
         now = Now((), 0, epoch.watermark, epoch.clock)
         self._rows(epoch.early, now._replace(watermark=epoch.before))
@@ -229,7 +230,7 @@ class _Timers:
         def of(domain: str, act: str) -> Callable[[datetime], None]:
             def change(when: datetime) -> None:
                 # The set itself is another one after each undoing.
-                getattr(oracle.world.timers, act)((domain, micros(when), oracle._now.key))  # noqa: SLF001
+                getattr(oracle.world.timers, act)((domain, micros(when), oracle._now.key))
 
             return change
 

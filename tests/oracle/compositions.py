@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from headrace.testing.oracle.epochs import TimedRow
-from headrace.testing.oracle.machines import NOTHING, Kind, Machine, Now, Verdict
+from headrace.testing.epochs import TimedRow
+from tests.oracle.machines import NOTHING, Kind, Machine, Now, Verdict
 
 __all__ = ["AfterEach", "AllOf", "AnyOf", "OrFinally", "Purging", "Repeatedly"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.testing.oracle.epochs import Span, TimedRow
-from headrace.testing.oracle.machines import (
+from headrace.testing.epochs import TimedRow
+from tests.oracle.epochs import Span
+from tests.oracle.machines import (
     FIRE,
     NOTHING,
     AtEnd,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow, instant
+from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.windows.grid import Window, windows_of
+from tests.oracle.epochs import instant
 
 __all__ = ["ExtremeOracle"]
 
@@ -27,7 +28,7 @@ class ExtremeOracle:
         self.errors: list[Row] = []
         self.late: list[Row] = []
 
-    def epoch(self, epoch: OracleEpoch) -> list[Row]:
+    def epoch(self, epoch: StepEpoch) -> list[Row]:
         """What comes out in one epoch."""
         self._take(epoch.early, epoch.before)
         over = sorted(span for span in self._rows if span[1] - 1 <= epoch.watermark)

@@ -56,19 +56,16 @@ Triggers are in `machines`, `early_late` and `compositions`; look-backs and coun
 functions have an interpreter of their own, `process`.
 """
 
-from headrace.testing.oracle.by_row import CountOracle, LookBackOracle
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow
-from headrace.testing.oracle.nodes import oracle_of
-from headrace.testing.oracle.process import ProcessOracle
-from headrace.testing.oracle.windows import Answer, WindowOracle
+from tests.oracle.by_row import CountOracle, LookBackOracle
+from tests.oracle.nodes import oracle_of
+from tests.oracle.process import ProcessOracle
+from tests.oracle.windows import Answer, WindowOracle
 
 __all__ = [
     "Answer",
     "CountOracle",
     "LookBackOracle",
-    "OracleEpoch",
     "ProcessOracle",
-    "SidedRow",
     "WindowOracle",
     "oracle_of",
 ]

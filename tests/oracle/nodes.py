@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headrace._graph.nodes import CountAggregate, WindowStep
-from headrace.testing.oracle.by_row import CountOracle, LookBackOracle
-from headrace.testing.oracle.windows import WindowOracle
 from headrace.windows import LookBack
+from tests.oracle.by_row import CountOracle, LookBackOracle
+from tests.oracle.windows import WindowOracle
 
 __all__ = ["Oracle", "oracle_of"]
 

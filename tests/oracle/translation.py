@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headrace.testing.oracle import compositions
-from headrace.testing.oracle.continuous import Continuous, ContinuousOnClock
-from headrace.testing.oracle.early_late import EarlyLate, Often
-from headrace.testing.oracle.epochs import Span
-from headrace.testing.oracle.machines import (
+from headrace.triggers import Trigger
+from headrace.windows import Assigner, Count
+from tests.oracle import compositions
+from tests.oracle.continuous import Continuous, ContinuousOnClock
+from tests.oracle.early_late import EarlyLate, Often
+from tests.oracle.epochs import Span
+from tests.oracle.machines import (
     AtEnd,
     AtEndOfInput,
     AtEndOnClock,
@@ -17,9 +19,7 @@ from headrace.testing.oracle.machines import (
     Machine,
     Never,
 )
-from headrace.testing.oracle.written import Written
-from headrace.triggers import Trigger
-from headrace.windows import Assigner, Count
+from tests.oracle.written import Written
 
 __all__ = ["machine_of"]
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from headrace.testing.oracle.epochs import instant, micros
+from tests.oracle.epochs import instant, micros
 
 __all__ = ["first_shown", "shown"]
 
-_WALL = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall has no zone
+_WALL = datetime(1970, 1, 1)
 _HOUR_US = 3_600_000_000
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from headrace.testing.oracle.computing import same_nan
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow
+from headrace.testing.epochs import SidedRow, StepEpoch
+from tests.oracle.computing import same_nan
 
 __all__ = ["TopPairOracle"]
 
@@ -37,7 +37,7 @@ class TopPairOracle:
         self._shown: dict[Key, Row] = {}
         self.errors: list[Row] = []
 
-    def epoch(self, epoch: OracleEpoch) -> list[Row]:
+    def epoch(self, epoch: StepEpoch) -> list[Row]:
         """The changes of one epoch."""
         return self._phase(epoch.early) + self._phase(epoch.rows)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace._graph.join_nodes import JoinStep
-from headrace.testing.oracle.epochs import SidedRow
-from headrace.testing.oracle.joins.lookup import same_key
+from headrace.testing.epochs import SidedRow
+from tests.oracle.joins.lookup import same_key
 
 __all__ = ["joined", "null_key_letter", "same_keys"]
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from headrace._graph.join_nodes import IntervalJoin
 from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN
-from headrace.testing.oracle.epochs import OracleEpoch, SidedRow, TimedRow
-from headrace.testing.oracle.joins.rows import joined, null_key_letter, same_keys
-from headrace.testing.oracle.process import Said
+from headrace.testing.epochs import SidedRow, StepEpoch, TimedRow
+from tests.oracle.joins.rows import joined, null_key_letter, same_keys
+from tests.oracle.process import Said
 
 __all__ = ["IntervalOracle"]
 
@@ -40,7 +40,7 @@ class IntervalOracle:
         self._kept: tuple[list[_Kept], list[_Kept]] = ([], [])
         self._said: dict[str, list[TimedRow]] = defaultdict(list)
 
-    def epoch(self, epoch: OracleEpoch) -> Said:
+    def epoch(self, epoch: StepEpoch) -> Said:
         """One epoch."""
         for row in epoch.early:
             self._take(SidedRow(*row), epoch.before)

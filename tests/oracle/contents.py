@@ -11,11 +11,12 @@ from headrace.aggregates import Aggregate
 from headrace.evictors import Evictor
 from headrace.evictors import TimedRow as EvictorRow
 from headrace.functions import ProcessWindowFunction
-from headrace.testing.oracle.computing import compute
-from headrace.testing.oracle.epochs import Span, TimedRow, instant
-from headrace.testing.oracle.machines import Machine, Now
-from headrace.testing.oracle.written import State, shown_watermark, time_window
+from headrace.testing.epochs import TimedRow
 from headrace.windows import Assigner
+from tests.oracle.computing import compute
+from tests.oracle.epochs import Span, instant
+from tests.oracle.machines import Machine, Now
+from tests.oracle.written import State, shown_watermark, time_window
 
 __all__ = ["Contents", "Showing"]
 
