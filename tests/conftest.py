@@ -1,7 +1,7 @@
-"""Random tests draw the same examples in every run. `HEADRACE_EXPLORE=1` lets them look for new ones.
+"""Random tests draw the same few examples in every run. `HEADRACE_EXPLORE=1` lets them look for new ones, and for many more.
 
-Two processes share the suite (`scripts/test`), a test at a time, also those that start a JVM or servers: each process has
-its own, and a test that kills looks for its victims among what it started itself.
+Two processes share the suite (`scripts/test`), also the tests that start a JVM or servers: each process has its own, and a
+test that kills looks for its victims among what it started itself. Rings and their budgets: `tests/rings`.
 """
 
 import os
@@ -11,11 +11,33 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.rings import RINGS, RingPlugin
+
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("HEADRACE_EXPLORE") else "repeatable")
 
 _ON_SPARK = Path(__file__).with_name("spark")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("rings")
+    group.addoption(
+        "--ring",
+        dest="rings",
+        action="append",
+        choices=RINGS,
+        help="run this ring only (may be repeated)",
+    )
+    group.addoption(
+        "--budgets",
+        action="store_true",
+        help="fail if a ring takes longer than tests/rings/budgets.toml allows",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(RingPlugin(config))
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:

@@ -1,0 +1,6 @@
+"""The rings of the test suite: which test is in which, what each may take, and what a run took."""
+
+from tests.rings.membership import RINGS, ring_of
+from tests.rings.plugin import RingPlugin
+
+__all__ = ["RINGS", "RingPlugin", "ring_of"]
