@@ -4,18 +4,20 @@ Two processes share the suite (`scripts/test`), also the tests that start a JVM 
 test that kills looks for its victims among what it started itself. Rings and their budgets: `tests/rings`.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+from tests.examples import EXPLORING
 from tests.rings import RINGS, RingPlugin
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
-settings.register_profile("explore", deadline=None)
-settings.load_profile("explore" if os.environ.get("HEADRACE_EXPLORE") else "repeatable")
+_PATIENT: Final = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("repeatable", derandomize=True, database=None, **_PATIENT)
+settings.register_profile("explore", **_PATIENT)
+settings.load_profile("explore" if EXPLORING else "repeatable")
 
 _ON_SPARK = Path(__file__).with_name("spark")
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import Any
 
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from headrace._epochs.facts import Facts
@@ -16,6 +15,7 @@ from headrace.config import Epochs
 from headrace.endpoints import Span
 from headrace.watermarks import WatermarkStrategy
 from tests.epochs.test_planner import Rows
+from tests.examples import examples
 
 #: (source, partition) -> the timestamp of every position, None for a row without one
 Input = Mapping[tuple[str, str], Sequence[int | None]]
@@ -115,7 +115,7 @@ cuts = st.one_of(
 
 
 @given(inputs, st.integers(1, 500), cuts)
-@examples(max_examples=150, deadline=None)
+@examples(150)
 def test_every_row_of_an_aligned_group_is_read(rows: Input, drift_us: int, epochs: Epochs) -> None:
     offsets = simulate(rows, aligned(drift_us), epochs)
     assert offsets[-1].final
@@ -124,7 +124,7 @@ def test_every_row_of_an_aligned_group_is_read(rows: Input, drift_us: int, epoch
 
 
 @given(inputs, st.integers(1, 500), st.integers(1, 30))
-@examples(max_examples=100, deadline=None)
+@examples(100)
 def test_with_idleness_an_unbounded_group_never_stands_still(
     rows: Input, drift_us: int, max_rows: int
 ) -> None:

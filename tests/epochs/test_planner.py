@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from headrace._epochs.facts import FIRST_LIMIT, Facts
@@ -20,6 +19,7 @@ from headrace.config import Epochs
 from headrace.endpoints import Enumerator, Json, Source, SourceBatch, Span
 from headrace.errors import InputError
 from headrace.watermarks import CLOCK, END_OF_TIME, NO_WATERMARK, WatermarkStrategy
+from tests.examples import examples
 
 
 class Rows(Source):
@@ -389,7 +389,7 @@ sources = st.dictionaries(
 
 
 @given(sources, st.one_of(st.none(), st.integers(1, 9)), st.integers(1, 15))
-@examples(max_examples=100, deadline=None)
+@examples(100)
 def test_every_position_is_read_once_and_in_order(
     spans: dict[str, dict[str, Span]], rows: int | None, max_rows: int
 ) -> None:

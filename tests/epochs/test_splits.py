@@ -1,12 +1,13 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._epochs.offset import Offset
 from headrace._epochs.splits import ROWS_PER_TASK, Slice, split
 from headrace.endpoints import Source
+from tests.examples import examples
 
 
 class Kind:
@@ -64,7 +65,7 @@ ranges = st.dictionaries(
 
 
 @given(ranges, st.integers(1, 5), st.booleans())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_every_position_is_in_one_task_and_tasks_are_balanced(
     sources: dict[str, dict[str, tuple[int, int]]], tasks: int, splittable: bool
 ) -> None:

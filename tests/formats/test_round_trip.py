@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from headrace.errors import BuildError
 from headrace.formats import format_named
+from tests.examples import examples
 
 SCHEMA = pa.schema(
     {
@@ -77,12 +78,7 @@ def read_back(schema: pa.Schema, name: str, path: Path) -> pa.Table:
 
 @pytest.mark.parametrize("name", ["jsonl", "csv", "parquet"])
 @pytest.mark.parametrize("columns", [SCHEMA.names, SIMPLE], ids=["all", "simple"])
-@settings(
-    max_examples=20,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],  # shrinking fifteen columns takes minutes
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(20, phases=[Phase.explicit, Phase.generate])
 @given(values=st.lists(rows, min_size=1, max_size=8))
 def test_every_value_comes_back(
     name: str, columns: list[str], values: list[dict[str, object]], tmp_path: Path

@@ -6,13 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
 from headrace._local.job import POINTS
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.testing import run_local
+from tests.examples import examples
 
 NUMBER = {"n": int}
 
@@ -80,7 +81,7 @@ def check(numbers: list[int], sinks: dict[str, MemorySink], counts: Any) -> None
     tasks=st.integers(1, 3),
     crash=st.tuples(st.integers(0, 3), st.sampled_from(POINTS)),
 )
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_every_row_is_accounted_for(numbers: list[int], epoch: int, tasks: int, crash: Any) -> None:
     env, sinks = pipeline(numbers, epoch)
     result = run_local(env, tasks=tasks, crashes=[crash])

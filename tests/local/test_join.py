@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -23,6 +23,7 @@ from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.testing import cut, run_local
 from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.watermarks import NO_WATERMARK
+from tests.examples import examples
 from tests.oracle.joins.regular import RegularOracle, frozen
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -360,12 +361,7 @@ def logs(draw: st.DrawFn) -> list[Any]:
     return made
 
 
-@settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.generate],
-)
+@examples(40, phases=[Phase.explicit, Phase.generate])
 @given(logs(), logs(), st.sampled_from(HOWS), st.sampled_from(RUNS), st.integers(1, 9))
 def test_random_logs(left: Any, right: Any, how: Any, run: Any, rows: int) -> None:
     job = Job(rows)

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -21,6 +21,7 @@ from headrace._local.job import POINTS
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.testing import LocalEpoch, cut, run_local
 from headrace.testing.epochs import SidedRow, StepEpoch
+from tests.examples import examples
 from tests.oracle.joins.asof import AsOfOracle
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -150,12 +151,7 @@ def rows(draw: st.DrawFn, make: Any) -> list[Any]:
     return made
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.generate],
-)
+@examples(60, phases=[Phase.explicit, Phase.generate])
 @given(
     rows(trade),
     rows(quote),

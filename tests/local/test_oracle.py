@@ -8,24 +8,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from headrace._local.job import POINTS
 from headrace.testing import cut, fail, run_local
+from tests.examples import examples
 from tests.local.cases import AGGREGATES, STEPS, Case, build, expected, found, row
 from tests.local.choices import IN_ORDER, TRIGGERS, UNTIMED, WINDOWS
 
 ACCUMULATIONS = ["accumulating", "accumulating", "discarding", "retracting"]
 
 #: A case that fails is printed as it is: to shrink a whole job takes longer than to read it.
-MODERATE = settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-)
+MODERATE = examples(60, phases=[Phase.explicit, Phase.generate])
 
 
 @st.composite

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.testing import run_local
+from tests.examples import examples
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -76,7 +77,7 @@ def disorder(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 
 @given(rows=disorder(), cuts=st.integers(1, 9), shards=st.integers(1, 3))
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_cuts_and_shards_do_not_show(rows: list[tuple[int, int]], cuts: int, shards: int) -> None:
     assert told(rows, 1) == told(rows, cuts, shards=shards) == told(rows, 1_000)
 

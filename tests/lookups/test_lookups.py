@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -16,6 +16,7 @@ from headrace.connectors import memory
 from headrace.errors import BuildError, UserCodeError
 from headrace.lookups import Cache, LookupFunction
 from headrace.lookups.cache import MISSING, Entries
+from tests.examples import examples
 
 LOG: list[str] = []
 
@@ -237,7 +238,7 @@ def test_mistakes_are_told() -> None:
     st.integers(1, 4),
     st.booleans(),
 )
-@settings(max_examples=15)
+@examples(15)
 def test_the_cache_is_a_dictionary_that_forgets(
     steps: list[tuple[str, int, int | None]], size: int, negative: bool
 ) -> None:

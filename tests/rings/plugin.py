@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import EXPLORING
 from tests.rings.cpu import CpuClock
 from tests.rings.membership import RINGS, ring_of
 from tests.rings.sampling import left_out
@@ -46,7 +47,7 @@ class RingPlugin:
         ring = {item: ring_of(mark.name for mark in item.iter_markers()) for item in items}
         for item in items:
             item.user_properties.append(("ring", ring[item]))
-        unwanted = set() if os.environ.get("HEADRACE_EXPLORE") else left_out(items)
+        unwanted = set() if EXPLORING else left_out(items)
         unwanted |= {item for item in items if ring[item] not in self._chosen}
         if unwanted:
             config.hook.pytest_deselected(items=list(unwanted))

@@ -7,13 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import expressions as vocabulary
 from headrace._runtime.expressions import OPERATIONS, evaluate, result_type
 from headrace.errors import SchemaError
 from headrace.expressions import Call, Column, Constant, Expression, coalesce, col, lit, when
+from tests.examples import examples
 
 AT = datetime(2025, 1, 1, tzinfo=UTC)
 BATCH = pa.RecordBatch.from_pydict(
@@ -230,7 +231,7 @@ PYTHON = {
 }
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(trees(), st.lists(st.fixed_dictionaries({"a": NUMBERS, "b": NUMBERS}), max_size=6))
 def test_trees_agree_with_python_row_by_row(
     expression: Expression, rows: list[dict[str, int | None]]
@@ -243,7 +244,7 @@ def test_trees_agree_with_python_row_by_row(
 FLOATS = st.floats(-1e6, 1e6, allow_subnormal=False)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(FLOATS, FLOATS.filter(bool)), min_size=1, max_size=6))
 def test_float_remainders_agree_with_python(pairs: list[tuple[float, float]]) -> None:
     left, right = zip(*pairs, strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._runtime.audit import observed
@@ -17,6 +17,7 @@ from headrace._runtime.histogram import Distribution, Histogram
 from headrace._runtime.metrics import Metrics, added, readings
 from headrace._runtime.report import TaskReport
 from headrace.errors import UserCodeError
+from tests.examples import examples
 
 FLOATS = st.floats(-1e300, 1e300, allow_subnormal=True)
 
@@ -131,7 +132,7 @@ def test_a_histogram_takes_numbers_that_can_be_added(value: float) -> None:
         Histogram().update(value)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(FLOATS, min_size=1), st.integers(1, 5))
 def test_a_histogram_does_not_depend_on_how_values_were_divided(
     values: list[float], parts: int
@@ -149,7 +150,7 @@ def test_a_histogram_does_not_depend_on_how_values_were_divided(
     assert Fraction(found.sum) == Fraction(float(sum(map(Fraction, values))))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(FLOATS, min_size=1), st.floats(0, 1))
 def test_a_quantile_is_near_the_value_of_that_rank(values: list[float], q: float) -> None:
     found = distribution(values)

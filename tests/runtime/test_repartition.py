@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -21,6 +21,7 @@ from headrace.connectors.memory import MemorySink, MemorySource
 from headrace.errors import UserCodeError
 from headrace.keys import key_groups
 from headrace.testing import run_local
+from tests.examples import examples
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -80,7 +81,7 @@ def job(rows: list[Any], move: Any, epoch: int = 7) -> tuple[hr.Environment, Mem
     shards=st.integers(1, 4),
     tasks=st.integers(1, 3),
 )
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_all_rows_arrive_once_with_their_time(
     rows: list[Any], epoch: int, shards: int, tasks: int
 ) -> None:

@@ -12,12 +12,13 @@ from uuid import UUID
 import psycopg
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.connectors.databases import PostgresSink, PostgresSource
 from headrace.endpoints import SinkContext
 from headrace.errors import BuildError, InputError, SinkError, SinkRefused
+from tests.examples import examples
 
 pytestmark = pytest.mark.services
 
@@ -118,9 +119,7 @@ def found(server: psycopg.Connection, table: str, columns: str = "*") -> list[tu
     return server.execute(f'select {columns} from "{table}" order by 1', binary=True).fetchall()
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(15)
 @given(rows=ROWS)
 def test_every_type_arrives_and_is_read_back(
     rows: list[dict[str, Any]],

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 
+from tests.examples import examples
 from tests.local.cases import Case, build, expected, found
 from tests.local.test_oracle import cases
 from tests.spark.conftest import logged_epochs
@@ -22,14 +23,7 @@ def few_epochs(case: Case) -> Case:
     return Case(**{**vars(case), "epoch_rows": max(case.epoch_rows, least), "rescale": {}})
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@examples(EXAMPLES, phases=[Phase.generate])
 @given(case=cases())
 def test_spark_agrees_with_the_reference(
     case: Case, tmp_path_factory: pytest.TempPathFactory

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._watermarks.generators import Generated, hear, speak
 from headrace.errors import UserCodeError
 from headrace.watermarks import WatermarkGenerator, WatermarkStrategy
+from tests.examples import examples
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -114,7 +115,7 @@ values = st.recursive(
 
 
 @given(values)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_attributes_come_back_as_they_were(value: Any) -> None:
     seen = []
 

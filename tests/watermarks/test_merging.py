@@ -1,10 +1,11 @@
 """A step that several sources feed."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._watermarks.merging import merged_watermark
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.examples import examples
 
 
 def merged(*resting: str, before: int = NO_WATERMARK, **watermarks: int) -> int:
@@ -45,7 +46,7 @@ marks = st.one_of(st.sampled_from([NO_WATERMARK, END_OF_TIME]), st.integers(0, 5
         st.tuples(st.dictionaries(st.sampled_from("abc"), marks), st.sets(st.sampled_from("abc")))
     )
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_it_never_falls_and_never_passes_an_active_source_by_itself(
     news: list[tuple[dict[str, int], set[str]]],
 ) -> None:

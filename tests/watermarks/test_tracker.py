@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._watermarks.tracker import Standing, Tracker, advance, observe
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK, WatermarkStrategy
+from tests.examples import examples
 
 BOUNDED = WatermarkStrategy.bounded_out_of_orderness(timedelta(microseconds=10))
 IDLING = BOUNDED.with_idleness(timedelta(microseconds=100))
@@ -152,7 +153,7 @@ epochs = st.lists(
 
 
 @given(epochs)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_watermark_never_falls_and_survives_json(
     history: list[tuple[dict[str, int], int]],
 ) -> None:

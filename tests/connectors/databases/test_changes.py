@@ -4,11 +4,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.connectors.databases.changes import effect
 from headrace.errors import SinkRefused
+from tests.examples import examples
 
 CHANGES = st.sampled_from(["+I", "-U", "+U", "-D"])
 VALUES = st.none() | st.integers(0, 2)
@@ -44,7 +45,7 @@ def written_of(rows: list[tuple[int | None, str]]) -> int | str | None:
     return left[-1] if left else "gone"
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(ROWS, st.integers(0, 3))
 def test_a_key_has_the_last_row_that_is_not_taken_back(rows: list[Row], parts: int) -> None:
     by_key: dict[tuple[int, str], list[tuple[int | None, str]]] = {}

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.connectors.generator import Nexmark
 from headrace.endpoints import Source
 from headrace.errors import BuildError, SchemaError
+from tests.examples import examples
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 NOWHERE = Path()
@@ -32,7 +33,7 @@ def times_us(source: Source, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["bids", "auctions", "persons"])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(cuts=st.lists(st.integers(0, 500), max_size=5))
 def test_any_cut_of_a_range_reads_the_same_rows(kind: str, cuts: list[int]) -> None:
     stream = Nexmark(events=30_000, disorder=timedelta(seconds=1), late=0.05)
@@ -83,7 +84,7 @@ def test_without_disorder_event_time_never_falls_and_follows_the_rate() -> None:
     assert (times % 1000 == 0).all()
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(disorder_us=st.integers(1, 5_000_000))
 def test_disorder_stays_below_its_bound(disorder_us: int) -> None:
     stream = Nexmark(events=5_000, event_rate=1_000, disorder=timedelta(microseconds=disorder_us))

@@ -3,10 +3,11 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.connectors.kafka.writing.partitioner import hashes, partitions
+from tests.examples import examples
 
 #: The vectors of Kafka's own tests of its hash.
 KNOWN = {
@@ -39,7 +40,7 @@ def test_known_vectors() -> None:
     assert hashes(pa.array(list(KNOWN), pa.binary())).tolist() == list(KNOWN.values())
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(0, 5))
 def test_a_column_is_hashed_as_its_keys_are(keys: list[bytes], skipped: int) -> None:
     column = pa.array(keys, pa.binary()).slice(skipped)

@@ -5,12 +5,13 @@ import io
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.errors import BuildError
 from headrace.formats.messages import Csv
 from headrace.formats.messages.format import DecodedMessages
+from tests.examples import examples
 
 SCHEMA = pa.schema({"n": pa.int64(), "s": pa.string()})
 ODD = [b"", b"1", b"1,a,b", b'1,"', b'",1', b'1,"a\nb"', b"1,a\n2,b", b'1,"a""b"', b'1,""', b"x,y"]
@@ -32,7 +33,7 @@ def row(message: bytes | None) -> dict[str, object] | None:
         return None
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(messages)
 @example([b'1,"', b"2,b", b'",3'])
 @example([b"1,a\n2,b", b"", b"3,c"])

@@ -6,11 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from headrace.errors import BuildError
 from headrace.formats.messages import Csv, DebeziumJson, Json, MessageFormat, Raw, String
+from tests.examples import examples
 from tests.formats.test_round_trip import SCHEMA, SIMPLE, rows
 
 WORDS = pa.dictionary(pa.int32(), pa.string())
@@ -21,7 +22,7 @@ UNREAD = {
 }
 LOCAL = pa.field("local", pa.timestamp("us"))
 many = st.lists(rows, min_size=1, max_size=8)
-quickly = settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
+quickly = examples(8, phases=[Phase.explicit, Phase.generate])
 
 
 def table(values: list[dict[str, Any]], names: list[str]) -> pa.RecordBatch:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._graph.nodes import ERRORS, MAIN
@@ -15,6 +15,7 @@ from headrace._runtime.joins.lookup import LookupJoin, index
 from headrace._runtime.joins.lookup.index import KeyIndex
 from headrace._runtime.rows import Rows
 from headrace.lookups import FileTable
+from tests.examples import examples
 from tests.oracle.joins.lookup import lookup_join, same_key
 from tests.runtime.joins.lookup_steps import ORDERS, column, step
 
@@ -42,7 +43,7 @@ def joined(operator: LookupJoin, left: list[dict[str, Any]], name: str) -> tuple
 
 
 @given(ROWS, ROWS, KEYS, st.sampled_from(["left", "inner"]), st.booleans())
-@settings(max_examples=150)
+@examples(150)
 def test_files_join_as_the_oracle_does(
     tmp_path_factory: pytest.TempPathFactory,
     rows: list[Any],

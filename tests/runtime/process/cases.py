@@ -7,13 +7,12 @@ microsecond or much longer: timers lie in slices of time by their distance.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
 
 from headrace._graph.nodes import ERRORS, LATE, MAIN, KeyedProcess, Port
@@ -24,6 +23,7 @@ from headrace.schema import as_schema
 from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.examples import examples
 from tests.oracle import ProcessOracle
 from tests.runtime.contract import sort
 from tests.runtime.process.programs import (
@@ -38,12 +38,7 @@ from tests.runtime.process.programs import (
 )
 
 #: A program that fails is printed as it was drawn: to shrink it takes minutes.
-RANDOM = settings(
-    max_examples=300 if os.environ.get("HEADRACE_EXPLORE") else 15,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
+RANDOM = examples(15, phases=[Phase.explicit, Phase.generate])
 UNITS = [1, 1, 1_000_000, 3_600_000_000]
 
 #: kind -> (the function, columns of its inputs, keys of its inputs)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -21,6 +21,7 @@ from headrace._runtime.process.states.maps import MapHandle, Maps
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace.keys import hash_keys
+from tests.examples import examples
 from tests.oracle.kept import KINDS, Now, expired
 from tests.runtime.process import test_lists, test_maps
 from tests.runtime.process.grouped_states import Doing, node_of, said
@@ -123,9 +124,7 @@ STEPS = {"map": test_maps.operations(st.sampled_from("abcdef"), st.integers(0, 9
 
 @pytest.mark.parametrize("kind", [MapOnWrite, MapOnRead, MapByClock, ListOnWrite, ListOnRead])
 @pytest.mark.parametrize(("small", "single"), [(64, 32), (1, 0), (1, 1)])
-@settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(8)
 @given(stuff=st.data())
 def test_entries_and_items_live_one_by_one(kind, small, single, stuff, monkeypatch):
     monkeypatch.setattr(entries, "SMALL", small)

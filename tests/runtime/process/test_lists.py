@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -14,6 +14,7 @@ from headrace._runtime.process.states import lists
 from headrace.errors import UserCodeError
 from headrace.testing.epochs import StepEpoch
 from headrace.testing.step_harness import StepHarness
+from tests.examples import examples
 from tests.runtime.process.grouped_states import Doing, Undoing, expected, kept_rows, node_of, run
 
 ACTS: dict[str, Any] = {
@@ -81,9 +82,7 @@ def streams(kind: type) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("small", [64, 2])
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(10)
 @given(stuff=st.data())
 def test_lists_are_lists_through_restores(kind, small, stuff, monkeypatch):
     monkeypatch.setattr(lists, "SMALL", small)
@@ -96,9 +95,7 @@ def test_lists_are_lists_through_restores(kind, small, stuff, monkeypatch):
 
 
 @pytest.mark.parametrize("small", [64, 2])
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(10)
 @given(epochs=streams(Texts), failing=st.sets(st.integers(0, 39)))
 def test_what_was_undone_is_as_if_it_had_not_been(small, epochs, failing, monkeypatch):
     monkeypatch.setattr(lists, "SMALL", small)

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Annotated, Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -20,6 +20,7 @@ from headrace._runtime.process.states.maps import MapHandle, Maps
 from headrace.errors import BuildError, UserCodeError
 from headrace.testing.epochs import StepEpoch
 from headrace.testing.step_harness import StepHarness
+from tests.examples import examples
 from tests.runtime.process.grouped_states import Doing, Undoing, expected, kept_rows, node_of, run
 
 NAN = float("nan")
@@ -140,9 +141,7 @@ def streams(kind: type) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("small", "single"), [(64, 32), (2, 1), (0, 0)])
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(10)
 @given(stuff=st.data())
 def test_maps_are_dictionaries_through_restores(kind, small, single, stuff, monkeypatch):
     monkeypatch.setattr(entries, "SMALL", small)
@@ -156,9 +155,7 @@ def test_maps_are_dictionaries_through_restores(kind, small, single, stuff, monk
 
 
 @pytest.mark.parametrize(("small", "single"), [(64, 32), (1, 0), (1, 1)])
-@settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(10)
 @given(epochs=streams(Texts), failing=st.sets(st.integers(0, 39)))
 def test_what_was_undone_is_as_if_it_had_not_been(small, single, epochs, failing, monkeypatch):
     monkeypatch.setattr(entries, "SMALL", small)

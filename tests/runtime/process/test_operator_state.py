@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -16,6 +16,7 @@ from headrace.errors import UserCodeError
 from headrace.keys import key_groups, shards_of
 from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.testing.step_harness import StepHarness, timed_rows
+from tests.examples import examples
 from tests.runtime.process.cases import process_node
 
 ROWS = {"n": int, "do": str}
@@ -125,7 +126,7 @@ def streams(draw: st.DrawFn, sides: int = 1) -> list[StepEpoch]:
 
 
 @pytest.mark.parametrize("function", [Listed(), United(), Both()], ids=["list", "union", "two"])
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data(), shards=st.integers(1, 4))
 def test_items_are_those_of_a_plain_list(function: Any, data: Any, shards: int) -> None:
     node = step(function)

@@ -6,11 +6,12 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._runtime.state import MemoryArrays
 from headrace._runtime.state.arena import Arena
+from tests.examples import examples
 
 numbers = st.none() | st.integers(-5, 5)
 texts = st.none() | st.text(max_size=4)
@@ -43,7 +44,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "values"), CASES, ids=[str(kind) for kind, _ in CASES])
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(choice=st.data())
 def test_values_come_back_as_they_went_in(kind, values, choice):
     arena, model = Arena(kind, MemoryArrays()), []

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._runtime.state import (
@@ -19,6 +19,7 @@ from headrace._runtime.state import (
 from headrace._runtime.state.log import RANGES, Manifest, range_groups
 from headrace._runtime.state.rescale import rescale
 from headrace.keys import groups_of, hash_keys, key_groups, shards_of
+from tests.examples import examples
 
 SPEC = TableSpec("totals", pa.schema([("item", pa.int64())]), (ValueSpec("count", pa.int64(), 0),))
 
@@ -100,12 +101,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(compaction, "_GARBAGE", 2)
 
 
-def eager_settings(function):
-    quiet = [HealthCheck.function_scoped_fixture]
-    return settings(max_examples=60, deadline=None, suppress_health_check=quiet)(function)
-
-
-@eager_settings
+@examples(60)
 @given(st.lists(epochs, min_size=3, max_size=14), st.integers(0, 13))
 def test_compaction_changes_nothing_that_is_read(eager, script, lag):
     store, old = MemoryChunkStore(), MemoryArrays()
@@ -133,7 +129,7 @@ def run_history_from(script, store, lag):
     return model
 
 
-@eager_settings
+@examples(60)
 @given(
     st.lists(epochs, min_size=1, max_size=8),
     st.integers(1, 4),

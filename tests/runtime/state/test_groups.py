@@ -6,7 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._runtime.state import (
@@ -22,6 +22,7 @@ from headrace._runtime.state import (
 from headrace._runtime.state.replica import open_replica
 from headrace._runtime.state.rescale import rescale
 from headrace.keys import extend_hashes, groups_of, hash_keys, key_groups, shards_of
+from tests.examples import examples
 
 SPEC = TableSpec(
     "entries",
@@ -139,9 +140,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(compaction, "_GARBAGE", 2)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(40)
 @given(st.lists(steps, max_size=25), st.lists(groups, unique=True))
 def test_members_equal_a_dictionary_through_commits_restores_and_rescaling(eager, script, some):
     shards = Shards()

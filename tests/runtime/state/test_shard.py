@@ -3,12 +3,13 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState, TableSpec, ValueSpec
 from headrace.errors import CheckpointDamaged, EngineError
 from headrace.keys import hash_keys
+from tests.examples import examples
 
 SPEC = TableSpec(
     "totals",
@@ -73,7 +74,7 @@ def opened(store, arrays):
     return state
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.lists(steps, max_size=25))
 def test_state_equals_a_dictionary_through_commits_crashes_and_restores(script):
     store, arrays, horizon = MemoryChunkStore(), MemoryArrays(), 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import aggregates as agg
@@ -17,6 +17,7 @@ from headrace.schema import as_schema
 from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Assigner, Cumulating, Global, Hopping, Session, Tumbling
+from tests.examples import examples
 from tests.runtime.windows.cases import (
     GAPS,
     SCHEMA,
@@ -52,8 +53,8 @@ AGGREGATES = {
     "all": agg.collect("number"),
 }
 RETRACTABLE = {"rows": agg.count(), "total": agg.sum("number")}
-MANY = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
-SOME = settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+MANY = examples(10)
+SOME = examples(6)
 
 aligned = windows | cumulating
 gaps_of_rows = st.just(Session.dynamic("gap"))

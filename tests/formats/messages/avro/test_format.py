@@ -11,12 +11,13 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import BuildError, SinkRefused
 from headrace.formats.messages.avro.format import Avro
 from headrace.formats.messages.avro.types import avro_schema
+from tests.examples import examples
 
 SCALARS = pa.schema(
     [
@@ -138,7 +139,7 @@ values = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(values, max_size=20))
 def test_bytes_are_those_of_fastavro(rows: list[dict[str, Any]]) -> None:
     batch = pa.RecordBatch.from_pylist(rows, flat)
@@ -147,7 +148,7 @@ def test_bytes_are_those_of_fastavro(rows: list[dict[str, Any]]) -> None:
     assert rows_of(Avro().decoder(flat)(messages)) == rows
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(values, min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_a_damaged_message_is_told_by_its_place_and_harms_no_other(rows: Any, random: Any) -> None:
     messages: list[bytes] = written(avro_schema(flat), rows)

@@ -9,12 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import BuildError, SinkRefused
 from headrace.formats.messages import DebeziumJson
 from headrace.formats.messages.format import DecodedMessages
+from tests.examples import examples
 
 COLUMNS = pa.schema(
     {"id": pa.int64(), "at": pa.timestamp("us", tz="UTC"), "price": pa.decimal128(9, 2)}
@@ -128,7 +129,7 @@ def judged(values: list[bytes | None]) -> tuple[list[tuple[int, Any]], list[int]
     return rows, bad
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.lists(found, max_size=25))
 def test_all_at_once_is_each_alone(values: list[bytes | None]) -> None:
     result = decoded(values)

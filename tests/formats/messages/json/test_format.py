@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.errors import BuildError
 from headrace.formats.messages import Json
 from headrace.formats.messages.format import DecodedMessages
+from tests.examples import examples
 from tests.formats.messages.oracle import json_row
 
 SCHEMA = pa.schema(
@@ -86,7 +87,7 @@ def decoded(found: list[bytes | None], schema: pa.Schema = SCHEMA) -> DecodedMes
 
 
 @pytest.mark.parametrize("names", ["n f at s l".split(), "n f at s".split(), ["s"]])
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(found=messages)
 @example([b'{"o":', b'{"n":1}}', b"{}{}"])
 @example([b'{"n":1', b',"s":""}', b"{}{}", b'{"n":4}'])

@@ -13,11 +13,12 @@ from headrace._runtime import pending
 from headrace._runtime.joins import slices
 from headrace._runtime.joins.asof import latest, operator, partners, rights
 from headrace.errors import EngineError
+from tests.examples import examples
 from tests.runtime.joins.asof.cases import ON, compare, step, streams
 from tests.runtime.windows.cases import disturbances
 
-MANY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SOME = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = examples(30)
+SOME = examples(25)
 
 hows = st.sampled_from(["inner", "left"])
 keys = st.sampled_from(sorted(ON))

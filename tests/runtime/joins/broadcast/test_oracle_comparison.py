@@ -6,11 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.watermarks import NO_WATERMARK
+from tests.examples import examples
 from tests.oracle.joins.broadcast import BroadcastOracle
 from tests.runtime.joins.broadcast.cases import broadcast_node, entry, row
 from tests.runtime.joins.interval.test_oracle_comparison import KEYS
@@ -40,20 +41,20 @@ def streams(draw: st.DrawFn, changes: st.SearchStrategy[Any]) -> list[StepEpoch]
     ]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(streams(st.none()), hows, disturbances())
 def test_any_table(epochs: list[StepEpoch], how: str, disturbed: Any) -> None:
     compare(BroadcastOracle(broadcast_node(how)), epochs, **disturbed)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(streams(st.sampled_from(["+I", "-U", "+U", "-D"])), hows, disturbances())
 def test_any_table_that_carries_changes(epochs: list[StepEpoch], how: str, disturbed: Any) -> None:
     compare(BroadcastOracle(broadcast_node(how, changing=True)), epochs, **disturbed)
 
 
 @pytest.mark.parametrize("kind", KEYS)
-@settings(max_examples=25)
+@examples(25)
 @given(st.data())
 def test_any_key(kind: str, data: st.DataObject) -> None:
     types, pools = KEYS[kind]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._graph.join_columns import joined_columns, result_schema_of
@@ -16,6 +16,7 @@ from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.testing.step_harness import Outputs, StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
+from tests.examples import examples
 from tests.oracle.joins.extreme import ExtremeOracle
 from tests.runtime.contract import KeyedContract, assert_same, kept_rows
 
@@ -87,7 +88,7 @@ ROWS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(
     st.lists(st.tuples(st.lists(ROWS, max_size=8), st.integers(0, 12)), max_size=6),
     st.dictionaries(st.integers(0, 5), st.integers(1, 3)),

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -16,10 +15,11 @@ from headrace.connectors.memory import MemorySource
 from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.testing.step_harness import Outputs
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
+from tests.examples import examples
 from tests.oracle.joins.interval import IntervalOracle
 from tests.runtime.joins import stamped
 
-RANDOM = settings(max_examples=60)
+RANDOM = examples(60)
 
 US = timedelta(microseconds=1)
 LEFT = pa.schema({"key": pa.string(), "n": pa.int64(), "ts": pa.timestamp("us", "UTC")})

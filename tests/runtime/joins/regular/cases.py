@@ -7,14 +7,13 @@ oracle's behind every phase, and never have less than none of a row.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
 
 from headrace._graph.changes import CHANGE
@@ -25,15 +24,11 @@ from headrace.expressions import Expression, col
 from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
 from headrace.watermarks import NO_WATERMARK
+from tests.examples import examples
 from tests.oracle.joins.regular import RegularOracle, frozen
 
 #: A join that fails is printed as it was drawn.
-RANDOM = settings(
-    max_examples=400 if os.environ.get("HEADRACE_EXPLORE") else 40,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    phases=[Phase.explicit, Phase.generate],
-)
+RANDOM = examples(40, phases=[Phase.explicit, Phase.generate])
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 POSITION = pa.struct([("x", pa.float64()), ("names", pa.list_(pa.string()))])
 #: Each input has the key and columns that no other has.

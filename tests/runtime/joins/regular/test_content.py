@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._runtime.joins.regular.content import content_codes, content_hashes
 from headrace._runtime.joins.sides import Side
+from tests.examples import examples
 from tests.oracle.joins.regular import frozen
 from tests.runtime.joins.regular.cases import POSITION
 
@@ -52,7 +53,7 @@ def test_values_of_every_type(kind: pa.DataType, values: list[Any]) -> None:
         column = pa.array([values[0], *(values[n] for n in numbers)], kind).slice(1)
         return {"key": pa.array([7] * len(numbers), pa.int64()), "value": column}
 
-    @settings(max_examples=20)
+    @examples(20)
     @given(*[st.lists(st.integers(0, len(values) - 1), max_size=6) for _ in range(2)])
     def agree(first: list[int], second: list[int]) -> None:
         side = side_of(kind)

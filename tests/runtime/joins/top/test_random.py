@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.testing.step_harness import StepHarness
 from headrace.watermarks import NO_WATERMARK
+from tests.examples import examples
 from tests.runtime.contract import assert_same, kept_rows
 from tests.runtime.joins.top.cases import answer, row, shown, top_node
 
@@ -26,7 +27,7 @@ def rows(draw: st.DrawFn) -> SidedRow:
 EPOCHS = st.lists(st.tuples(st.lists(rows(), max_size=8), st.lists(rows(), max_size=4)), max_size=6)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(EPOCHS, st.dictionaries(st.integers(0, 5), st.integers(1, 3)), st.lists(st.integers(0, 5)))
 def test_the_best_pair_is_that_of_the_oracle(drawn, restores, crashes) -> None:
     epochs = [StepEpoch(NO_WATERMARK, NO_WATERMARK, late, early) for late, early in drawn]

@@ -13,6 +13,7 @@ from headrace._runtime.joins.window.meeting import Meeting
 from headrace.errors import EngineError
 from headrace.testing.epochs import StepEpoch
 from headrace.windows import Window
+from tests.examples import examples
 from tests.runtime.joins.window.cases import (
     HOWS,
     all_keys,
@@ -27,7 +28,7 @@ from tests.runtime.windows.cases import disturbances
 hows = st.sampled_from(HOWS)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(streams(), windows, hows, lateness, all_keys)
 def test_any_stream(
     epochs: list[StepEpoch], window: Window, how: str, lateness_us: int, keys: Any
@@ -35,7 +36,7 @@ def test_any_stream(
     compare(join_node(window, how, lateness_us, keys), epochs)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(streams(), windows, hows, lateness, all_keys, disturbances())
 def test_shards_batches_restores_and_replays(
     epochs: list[StepEpoch], window: Window, how: str, lateness_us: int, keys: Any, run: Any

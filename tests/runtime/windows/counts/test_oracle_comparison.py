@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import aggregates as agg
 from headrace._graph.nodes import CountAggregate
 from headrace._runtime.windows.counts import sliding
 from headrace.windows import Count
+from tests.examples import examples
 from tests.runtime.windows.cases import compare, disturbances, step_node, streams
 from tests.runtime.windows.each_aggregate import EACH
 
@@ -22,7 +23,7 @@ windows = st.builds(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15)
 @given(streams(few_keys=True), windows, disturbances())
 def test_any_count(epochs: Any, window: Count, how: Any) -> None:
     aggregates = {"rows": agg.count(), "all": agg.collect("number"), "words": EACH["distinct_text"]}
@@ -30,13 +31,13 @@ def test_any_count(epochs: Any, window: Count, how: Any) -> None:
 
 
 @pytest.mark.parametrize("window", [Count(3), Count(4, 4), Count(4, 2), Count(5, 2)], ids=str)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15)
 @given(epochs=streams(few_keys=True), how=disturbances())
 def test_each_aggregate(window: Count, epochs: Any, how: Any) -> None:
     compare(step_node(CountAggregate, window, EACH), epochs, **how)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(15)
 @given(streams(), windows, disturbances())
 def test_few_keys_at_a_time(epochs: Any, window: Count, how: Any) -> None:
     with pytest.MonkeyPatch.context() as patched:
@@ -44,7 +45,7 @@ def test_few_keys_at_a_time(epochs: Any, window: Count, how: Any) -> None:
         compare(step_node(CountAggregate, window, EACH), epochs, **how)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(10)
 @given(epochs=streams(), window=windows, how=disturbances())
 def test_keys_of_two_columns(epochs: Any, window: Count, how: Any) -> None:
     filled = [

@@ -18,12 +18,13 @@ from headrace._runtime.windows.lookback.ranges import Ranges
 from headrace.errors import EngineError
 from headrace.testing.epochs import StepEpoch
 from headrace.windows import LookBack
+from tests.examples import examples
 from tests.runtime.windows.cases import compare, disturbances, step_node, streams
 from tests.runtime.windows.each_aggregate import EACH
 
 SIMPLE = {"rows": agg.count(), "total": agg.sum("number"), "newest": agg.last("text")}
-MANY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-SOME = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = examples(20)
+SOME = examples(10)
 
 sizes = st.sampled_from([1, 2, 3, 7, 8, 9, 20, 100])
 

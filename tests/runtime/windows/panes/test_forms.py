@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import aggregates as agg
@@ -16,6 +16,7 @@ from headrace._graph.windows import aggregate_node
 from headrace.testing.epochs import StepEpoch
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Cumulating, Hopping, Tumbling, Window
+from tests.examples import examples
 from tests.runtime.windows.cases import (
     accumulations,
     compare,
@@ -37,7 +38,7 @@ AGGREGATES = {
     "best": agg.max_by("text", "number"),
     "all": agg.collect("number"),
 }
-MANY = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = examples(12)
 
 odd = st.sampled_from([Window(7, 3), Window(6, 4, 1), Window(10, 4), Window(5, 2, 1), Window(7, 5)])
 whole = st.sampled_from([Window(4, 4), Window(5, 5, 2), Window(12, 12, 3)])
@@ -96,7 +97,7 @@ def test_firings_that_discard(epochs: Any, window: Window, lateness_us: int, how
     compare(node_of(window, "discarding", lateness_us=lateness_us), epochs, **how)
 
 
-@settings(MANY, max_examples=6)
+@examples(6)
 @given(streams(few_keys=True), aligned)
 def test_what_fires_once_has_nothing_to_discard(epochs: Any, window: Window) -> None:
     compare(node_of(window, "discarding"), epochs)

@@ -15,6 +15,7 @@ from headrace._runtime.windows.panes.operator import WindowOperator
 from headrace.errors import EngineError
 from headrace.testing.epochs import StepEpoch
 from headrace.windows import Window
+from tests.examples import examples
 from tests.runtime.windows.cases import compare, streams, window_node, windows
 
 SIMPLE = {"rows": agg.count(), "total": agg.sum("number"), "highest": agg.max("number")}
@@ -40,13 +41,13 @@ EACH = {
 }
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(streams(), windows, st.integers(0, 12))
 def test_windows_and_lateness(epochs: list[StepEpoch], window: Window, lateness_us: int) -> None:
     compare(window_node(window, lateness_us, SIMPLE), epochs)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(streams(), windows, st.integers(0, 12), st.data())
 def test_shards_batches_restores_and_replays(
     epochs: list[StepEpoch], window: Window, lateness_us: int, data: st.DataObject
@@ -64,13 +65,13 @@ def test_shards_batches_restores_and_replays(
 
 
 @pytest.mark.parametrize("window", [Window(6, 6), Window(6, 2)], ids=["tumbling", "hopping"])
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(epochs=streams(), restores=st.dictionaries(st.integers(1, 3), st.integers(1, 3), max_size=1))
 def test_each_aggregate(window: Window, epochs: list[StepEpoch], restores: dict[int, int]) -> None:
     compare(window_node(window, 5, EACH), epochs, shards=2, batch_rows=5, restores=restores)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(epochs=streams(), window=windows)
 def test_keys_of_two_columns(epochs: list[StepEpoch], window: Window) -> None:
     filled = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -20,6 +20,7 @@ from headrace.testing.epochs import StepEpoch
 from headrace.testing.step_harness import StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Count, Global, Session, Window
+from tests.examples import examples
 from tests.runtime.contract import assert_same, kept_rows, sort
 from tests.runtime.windows.cases import (
     answer,
@@ -35,7 +36,7 @@ from tests.runtime.windows.cases import (
 from tests.runtime.windows.rows.written import Summary, Sums, Tells, process_node
 from tests.runtime.windows.trigger_cases import any_evictor, any_trigger
 
-SOME = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+SOME = examples(10)
 ROWS = [(5, row("a", 1)), (7, row("a", 2)), (3, row("b", 3))]
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from headrace import aggregates as agg
 from headrace import triggers
@@ -23,6 +23,7 @@ from headrace.testing.step_harness import StepHarness, timed_rows
 from headrace.triggers import Trigger, TriggerResult
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Session, Window, WindowAssigner
+from tests.examples import examples
 from tests.runtime.contract import assert_same
 from tests.runtime.windows.cases import (
     SCHEMA,
@@ -39,7 +40,7 @@ from tests.runtime.windows.cases import (
 )
 
 AGGREGATES = {"rows": agg.count(), "total": agg.sum("number"), "all": agg.collect("number")}
-SOME = settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+SOME = examples(10)
 ROWS = [(5, row("a", 1)), (7, row("a", 2)), (3, row("b", 3))]
 INSTANT = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
@@ -13,6 +13,7 @@ from headrace._runtime.windows.sessions.layout import AT, DUE, Layout
 from headrace._runtime.windows.sessions.store import SessionTable
 from headrace.keys import hash_keys
 from headrace.watermarks import NO_WATERMARK
+from tests.examples import examples
 
 LAYOUT = Layout(pa.schema([("key", pa.int64())]), (), None)
 SECOND = 1_000_000
@@ -61,7 +62,7 @@ steps = st.sampled_from([0, 1, 2, 7, 100, SECOND, DAY])
 entries = st.dictionaries(st.integers(0, 20), st.sampled_from([1, 2, 5, 60, 4000, SECOND, 3 * DAY]))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(st.tuples(steps, entries), min_size=1, max_size=12))
 def test_a_key_comes_up_exactly_when_its_time_has_come(
     epochs: list[tuple[int, dict[int, int]]],

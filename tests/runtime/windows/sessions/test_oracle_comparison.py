@@ -20,6 +20,7 @@ from headrace.testing.epochs import StepEpoch
 from headrace.testing.step_harness import StepHarness
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Session
+from tests.examples import examples
 from tests.runtime.contract import assert_same
 from tests.runtime.windows import cases
 from tests.runtime.windows.cases import GAPS, compare, disturbances, lateness, policies, step_node
@@ -28,7 +29,7 @@ from tests.runtime.windows.each_aggregate import EACH
 SIMPLE = {"rows": agg.count(), "total": agg.sum("number"), "all": agg.collect("number")}
 # Merging two sessions cannot keep the order of calls of a user's function.
 AGGREGATES = {name: aggregate for name, aggregate in EACH.items() if name != "function"}
-SETTINGS = settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = examples(12)
 
 windows = st.sampled_from(
     [*(Session(timedelta(microseconds=gap)) for gap in (1, 3, 6)), Session.dynamic("gap")]
