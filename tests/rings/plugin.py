@@ -1,4 +1,4 @@
-"""Chooses the tests of rings, runs slow rings first, and reports what each ring took; over its budget the run fails.
+"""Chooses the tests of rings, puts them in order, and reports what each ring took; over its budget the run fails.
 
 A ring's minutes are the durations of its tests, set-up and tear-down included, divided by the processes that share the suite:
 what the ring takes by itself on as many idle cores.
@@ -15,7 +15,7 @@ import pytest
 
 from tests.examples import EXPLORING
 from tests.rings.cpu import CpuClock
-from tests.rings.membership import RINGS, ring_of
+from tests.rings.membership import ORDER, RINGS, ring_of
 from tests.rings.sampling import left_out
 
 __all__ = ["RingPlugin"]
@@ -53,7 +53,7 @@ class RingPlugin:
             config.hook.pytest_deselected(items=list(unwanted))
         items[:] = sorted(
             (item for item in items if item not in unwanted),
-            key=lambda item: RINGS.index(ring[item]),
+            key=lambda item: ORDER.index(ring[item]),
         )
 
     # Measuring
