@@ -1,18 +1,18 @@
 """Random tests draw the same few examples in every run. `HEADRACE_EXPLORE=1` lets them look for new ones, and for many more.
 
-Two processes share the suite (`scripts/test`), also the tests that start a JVM or servers: each process has its own, and a
-test that kills looks for its victims among what it started itself. Rings and their budgets: `tests/rings`.
+Two processes share the suite (`scripts/test`). A test that kills looks for its victims among what it started itself. Rings,
+their budgets and who runs what: `tests/rings`.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.examples import EXPLORING
-from tests.rings import RINGS, RingPlugin
+from tests.rings import RINGS, RingPlugin, SharingScheduler
 
 _PATIENT: Final = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("repeatable", derandomize=True, database=None, **_PATIENT)
@@ -46,3 +46,8 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     for item in items:
         if _ON_SPARK in item.path.parents:
             item.add_marker(pytest.mark.spark)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduler | None:
+    return SharingScheduler(config, log) if config.getoption("dist") == "loadscope" else None

@@ -2,5 +2,6 @@
 
 from tests.rings.membership import RINGS, ring_of
 from tests.rings.plugin import RingPlugin
+from tests.rings.sharing import SharingScheduler
 
-__all__ = ["RINGS", "RingPlugin", "ring_of"]
+__all__ = ["RINGS", "RingPlugin", "SharingScheduler", "ring_of"]

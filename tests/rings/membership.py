@@ -10,9 +10,9 @@ __all__ = ["ORDER", "RINGS", "ring_of"]
 
 #: From the slowest to the fastest.
 RINGS: Final = ("crash", "services", "spark", "pure")
-#: In which they run. The longest tests come first, so that no process waits for one at the end; pure tests come before a
-#: session and clients of servers leave threads in the process, for which every fork would pay.
-ORDER: Final = ("crash", "pure", "spark", "services")
+#: In which they run. The one process that has the session and the servers begins with them, the other with the longest tests, so
+#: that none waits for the other at the end.
+ORDER: Final = ("spark", "services", "crash", "pure")
 
 
 def ring_of(marks: Iterable[str]) -> str:
