@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from headrace._runtime.ipc import from_stream, to_stream
 from headrace._runtime.operator import HASH
 from headrace.keys import key_groups, shards_of
 
@@ -37,8 +38,6 @@ BEFORE = 0
 AFTER = 1
 
 _LENGTH = struct.Struct("<I")
-# Panes repeat and counts are small; two sockets and a shuffle lie ahead.
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +87,12 @@ class Parcel:
 
 def encode_rows(batch: pa.RecordBatch) -> bytes:
     """An Arrow IPC stream of one batch."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
+    return bytes(to_stream(batch))
 
 
 def decode_rows(payload: bytes | memoryview) -> pa.RecordBatch:
     """The batch of `encode_rows`, without a copy."""
-    with pa.ipc.open_stream(pa.py_buffer(payload)) as reader:
-        return reader.read_next_batch()
+    return from_stream(pa.py_buffer(payload))
 
 
 def split_by_shard(

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from headrace._runtime.ipc import from_stream, to_stream
 from headrace.errors import CheckpointDamaged
 
 __all__ = [
@@ -34,8 +35,6 @@ BUCKET, HASHES, REMOVED = "bucket", "hash", "removed"
 _SLICE_BYTES = 15 * 2**20
 _MAGIC = b"HRC1"
 _HEAD = struct.Struct("<4sII")
-# Buckets and flags repeat, counts are small, and every byte crosses a socket and is written to a disk.
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class ChunkStore(Protocol):
@@ -91,7 +90,7 @@ class MemoryChunkStore:
 
 def encode(parts: Sequence[tuple[str, pa.RecordBatch]]) -> bytes:
     """A chunk of these tables' rows."""
-    streams = [_stream(batch) for _, batch in parts]
+    streams = [to_stream(batch) for _, batch in parts]
     names = [[name, stream.size] for (name, _), stream in zip(parts, streams, strict=True)]
     index = json.dumps(names).encode()
     crc = zlib.crc32(index)
@@ -115,7 +114,7 @@ def decode(content: bytes, where: str) -> Iterator[tuple[str, pa.RecordBatch]]:
     place = start + size
     for name, length in json.loads(content[start:place]):
         stream = pa.py_buffer(content).slice(place, length)
-        yield name, pa.ipc.open_stream(stream).read_next_batch()
+        yield name, from_stream(stream)
         place += length
 
 
@@ -143,10 +142,3 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     half = batch.num_rows // 2
     yield from _slices(batch.slice(0, half))
     yield from _slices(batch.slice(half))
-
-
-def _stream(batch: pa.RecordBatch) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_COMPRESSED) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
