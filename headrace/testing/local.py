@@ -186,9 +186,7 @@ class _Driver:
             self._restart()
             return True
         except HeadraceError as error:
-            self.failures += 1
-            if not error.retryable or self.failures >= self.attempts:
-                raise
+            self._count(error)
             self._restart()
             return True
         if done is None:
@@ -205,6 +203,14 @@ class _Driver:
             self.job.restart(shards)
         except LocalCrash:
             self._restart(shards)
+        except HeadraceError as error:
+            self._count(error)
+            self._restart(shards)
+
+    def _count(self, error: HeadraceError) -> None:
+        self.failures += 1
+        if not error.retryable or self.failures >= self.attempts:
+            raise error
 
 
 def _result(job: LocalJob, restarts: int) -> LocalResult:

@@ -108,6 +108,8 @@ class Dialect(ABC):
     marker_columns: str
     #: What stands behind the columns of a table that is made.
     table_options: str = ""
+    #: At the end of a SELECT: the rows that it finds stay as they are until the transaction ends.
+    row_lock: str = " FOR UPDATE"
     #: Texts may hold the character NUL.
     takes_nul: bool = True
     #: Any value as text; `{}` is the value.

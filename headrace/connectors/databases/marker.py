@@ -72,7 +72,8 @@ class Marker:
 
     def _locked(self, cursor: Cursor) -> Mark | None:
         cursor.execute(
-            f"SELECT {self._epoch}, {self._fence} FROM {self._place} WHERE {self._whose} FOR UPDATE",  # noqa: S608
+            f"SELECT {self._epoch}, {self._fence} FROM {self._place}"  # noqa: S608 - quoted
+            f" WHERE {self._whose}{self._dialect.row_lock}",
             self._row,
         )
         found = cursor.fetchone()

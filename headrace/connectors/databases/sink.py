@@ -23,12 +23,12 @@ from headrace.endpoints import Publisher, Sink, SinkContext, Stager
 from headrace.errors import BuildError
 from headrace.schema import require_field
 
-__all__ = ["Mode", "MySqlSink", "PostgresSink"]
+__all__ = ["Mode", "MySqlSink", "PostgresSink", "TableSink"]
 
 Mode = Literal["insert", "upsert"]
 
 
-class _TableSink(Sink):
+class TableSink(Sink):
     """What the sinks of all databases are."""
 
     _dialect: Dialect
@@ -110,7 +110,7 @@ class _TableSink(Sink):
             raise
 
 
-class PostgresSink(_TableSink):
+class PostgresSink(TableSink):
     """Write rows into a PostgreSQL table, each exactly once.
 
     `mode="insert"` adds rows in the order of their arrival. `mode="upsert"` replaces the row with the same `key` or adds
@@ -128,7 +128,7 @@ class PostgresSink(_TableSink):
     _dialect = PostgresDialect()
 
 
-class MySqlSink(_TableSink):
+class MySqlSink(TableSink):
     """Write rows into a MySQL or MariaDB table (InnoDB), each exactly once.
 
     Like `PostgresSink`, with differences of the server. An upsert replaces the row that has the same value under *any*

@@ -31,13 +31,13 @@ from headrace.endpoints import Enumerator, Json, Source, SourceBatch
 from headrace.errors import BuildError, CheckpointDamaged, InputError
 from headrace.schema import as_schema
 
-__all__ = ["MySqlSource", "PostgresSource"]
+__all__ = ["MySqlSource", "PostgresSource", "TableSource"]
 
 #: Rows of a batch.
 _ROWS = 30_000
 
 
-class _TableSource(Source):
+class TableSource(Source):
     """What the sources of all databases are."""
 
     row_positions = False
@@ -182,7 +182,7 @@ class _TableSource(Source):
         return f"(\n{str(query).rstrip().rstrip(';')}\n) AS rows_of_query"
 
 
-class PostgresSource(_TableSource):
+class PostgresSource(TableSource):
     """Read the rows that a PostgreSQL table or query has.
 
     With `partition_column` (whole numbers, decimals, dates or timestamps) the rows are read in `partitions` ranges of
@@ -196,7 +196,7 @@ class PostgresSource(_TableSource):
     _dialect = PostgresDialect()
 
 
-class MySqlSource(_TableSource):
+class MySqlSource(TableSource):
     """Read the rows that a MySQL or MariaDB table or query has. Like `PostgresSource`.
 
     `datetime` comes as a timestamp without a zone, `timestamp` in UTC, `time` as a length of time.
