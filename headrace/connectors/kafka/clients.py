@@ -2,6 +2,8 @@
 
 Secrets are looked up here and nowhere else, so they exist only in the process that opens a client. Whatever the
 library says about a configuration is freed of them before anybody reads it.
+
+Addresses that begin with `memory://` are of logs in this process (`headrace.testing.Log`), which open their own clients.
 """
 
 from __future__ import annotations
@@ -11,15 +13,18 @@ import threading
 import time
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
-from headrace.connectors.kafka.options import OURS
+from headrace.connectors.kafka.options import IN_MEMORY, OURS
 from headrace.errors import SetupError
 from headrace.secrets import hidden, looked_up_all
 
 __all__ = [
+    "LOGS",
     "REFUSED_S",
     "Complaints",
+    "OpensClients",
     "client_config",
     "is_final",
     "library",
@@ -51,6 +56,17 @@ _FINAL = """_AUTHENTICATION _SSL _UNSUPPORTED_FEATURE _INVALID_ARG SASL_AUTHENTI
     CLUSTER_AUTHORIZATION_FAILED TRANSACTIONAL_ID_AUTHORIZATION_FAILED TOPIC_EXCEPTION""".split()
 
 
+class OpensClients(Protocol):
+    """A log in this process."""
+
+    def open(self, kind: str, config: Mapping[str, Any]) -> Any:
+        """A client of it that stands for this class of the library."""
+
+
+#: The logs of this process by address, for as long as a test holds them.
+LOGS: WeakValueDictionary[str, OpensClients] = WeakValueDictionary()
+
+
 def library() -> ModuleType:
     """The client library, or `SetupError` with the command that installs it."""
     try:
@@ -69,6 +85,8 @@ def client_config(bootstrap: str, options: Mapping[str, str]) -> dict[str, Any]:
 def opened(kind: str, config: Mapping[str, Any]) -> Any:
     """A client of this class of the library ("Consumer", "Producer", "admin.AdminClient")."""
     known = library()
+    if config["bootstrap.servers"].startswith(IN_MEMORY):
+        return _log_at(config["bootstrap.servers"]).open(kind, config)
     try:
         if kind == "admin.AdminClient":
             from confluent_kafka.admin import AdminClient
@@ -80,6 +98,15 @@ def opened(kind: str, config: Mapping[str, Any]) -> Any:
         raise SetupError(
             f"the Kafka client for {config['bootstrap.servers']} cannot be opened: {text}; see options="
         ) from None
+
+
+def _log_at(address: str) -> OpensClients:
+    log = LOGS.get(address)
+    if log is None:
+        raise SetupError(
+            f"there is no log {address} in this process: keep the headrace.testing.Log while jobs use it"
+        )
+    return log
 
 
 class Complaints:

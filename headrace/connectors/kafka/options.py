@@ -7,7 +7,10 @@ from collections.abc import Mapping
 
 from headrace.errors import BuildError
 
-__all__ = ["CLEARTEXT", "OURS", "check_bootstrap", "check_options"]
+__all__ = ["CLEARTEXT", "IN_MEMORY", "OURS", "check_bootstrap", "check_options"]
+
+#: How the address of a log in this process begins.
+IN_MEMORY = "memory://"
 
 #: Says that passwords may cross a network in the clear.
 CLEARTEXT = "headrace.allow.cleartext.passwords"
@@ -24,7 +27,7 @@ def check_bootstrap(bootstrap: object) -> str:
     """The broker addresses, or `BuildError`."""
     if not isinstance(bootstrap, str) or not bootstrap.strip():
         raise BuildError(f'the brokers are a text such as "host:9092", not {bootstrap!r}')
-    if "://" in bootstrap:
+    if "://" in bootstrap and not bootstrap.startswith(IN_MEMORY):
         raise BuildError(
             f"brokers are host:port without a scheme, unlike {bootstrap!r}; the protocol is"
             ' options={"security.protocol": ...}'

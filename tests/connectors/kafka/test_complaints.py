@@ -12,10 +12,10 @@ from headrace.connectors.kafka.reading import consumers, ranges
 from headrace.connectors.kafka.reading.consumers import Seat
 from headrace.connectors.kafka.reading.metadata import Needs, Records
 from headrace.connectors.kafka.reading.ranges import Range, records_of
-from headrace.connectors.kafka.writing import sender
 from headrace.connectors.kafka.writing.failures import sink_failure
 from headrace.connectors.kafka.writing.sender import Sender
 from headrace.errors import EngineError, SetupError, SinkRefused
+from headrace.testing.log import Log
 
 CUT_OFF = KafkaError(KafkaError._SSL, "SSL handshake failed: Disconnected")
 WRONG_PASSWORD = KafkaError(KafkaError._AUTHENTICATION, "Invalid username or password")
@@ -128,12 +128,9 @@ def test_a_sink_is_refused_by_brokers_that_keep_refusing(clock: Clock) -> None:
     assert "Invalid username or password" in str(failure)
 
 
-def test_rows_are_not_refused_for_what_was_complained_of_before_them(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    producer = SimpleNamespace(poll=lambda _: 0)
-    monkeypatch.setattr(sender, "opened", lambda *_: producer)
-    idle = Sender({"bootstrap.servers": "127.0.0.1:1"}, 1.0)
+def test_rows_are_not_refused_for_what_was_complained_of_before_them(clock: Clock) -> None:
+    log = Log()
+    idle = Sender({"bootstrap.servers": log.address}, 1.0)
     told(clock, idle._complaints, *[CUT_OFF] * 20)
     idle.send(())
     told(clock, idle._complaints, CUT_OFF)

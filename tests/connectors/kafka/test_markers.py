@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 from headrace.connectors.kafka.writing import markers
 from headrace.connectors.kafka.writing.markers import Marker, MarkerPlace, read_marker
 from headrace.errors import SinkError
+from headrace.testing.log import Log
 
 MARKER = Marker("incarnation", "out", 0, lanes=1, fence=1, epoch=0)
 NEXT = replace(MARKER, epoch=1)
@@ -77,7 +78,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
 
 
 def test_a_marker_that_follows_the_end_in_the_same_answer_is_seen(read: Read) -> None:
-    """Somebody else's transaction ends between two fetches; the library gives both at once."""
+    """A transaction of others ends between two fetches; the library gives both at once."""
     decided = [[Record(0, MARKER), Record(2), Record(3, NEXT)], [Record(5)]]
     assert read(5, decided=decided, undecided=[[Record(5)]]) == NEXT
     decided = [[Record(0, MARKER), Record(2), Record(3, NEXT)], [Record(6)]]
@@ -85,25 +86,71 @@ def test_a_marker_that_follows_the_end_in_the_same_answer_is_seen(read: Read) ->
     assert read(6, decided=decided, undecided=undecided) == NEXT
 
 
-def test_others_are_not_waited_for(read: Read) -> None:
-    undecided = [[Record(2, MARKER, b"other"), Record(5)]]
-    assert read(5, decided=[[Record(0, MARKER), Record(2)]], undecided=undecided) == MARKER
-
-
-def test_a_marker_behind_an_open_transaction_of_others_is_waited_for(read: Read) -> None:
-    decided = [[Record(0, MARKER), Record(2)], [], [Record(3, NEXT), Record(5)]]
-    undecided = [[Record(2, MARKER, b"other"), Record(3, NEXT), Record(5)]]
-    assert read(5, decided=decided, undecided=undecided) == NEXT
-
-
-def test_a_marker_that_stays_hidden_is_no_missing_one(read: Read) -> None:
-    undecided = [[Record(2, MARKER, b"other"), Record(3, NEXT), Record(5)]]
-    with pytest.raises(SinkError, match="a transaction is open before our last marker"):
-        read(5, decided=[[Record(0, MARKER), Record(2)]], undecided=undecided)
-
-
 def test_an_end_that_lags_behind_is_not_taken_for_the_end(read: Read) -> None:
     """A broker that has just become the leader may not know yet how far the partition goes."""
     decided = [[Record(0, MARKER), Record(2)], [Record(3, NEXT), Record(5)]]
     undecided = [[Record(2)], [Record(3, NEXT), Record(5)]]
     assert read(5, decided=decided, undecided=undecided) == NEXT
+
+
+@pytest.fixture
+def log() -> Log:
+    made = Log()
+    made.topic("control")
+    return made
+
+
+def write(log: Log, marker: Marker, *, commit: bool = True) -> None:
+    producer = log.open("Producer", {"transactional.id": marker.key.decode()})
+    producer.init_transactions(1.0)
+    producer.begin_transaction()
+    producer.produce("control", marker.to_bytes(), marker.key, 0)
+    producer.flush(1.0)
+    if commit:
+        producer.commit_transaction(1.0)
+
+
+def found(log: Log) -> Marker | None:
+    return read_marker(log.address, {}, PLACE, 0.1)
+
+
+def test_the_last_committed_marker_of_the_lane_counts(log: Log) -> None:
+    assert found(log) is None
+    write(log, MARKER)
+    write(log, NEXT)
+    write(log, replace(NEXT, lane=1, epoch=7))
+    write(log, replace(NEXT, epoch=8), commit=False)
+    log.expire()
+    assert found(log) == NEXT
+
+
+def test_others_are_not_waited_for(log: Log) -> None:
+    write(log, MARKER)
+    log.open_transaction("control")
+    write(log, replace(NEXT, lane=1))
+    assert found(log) == MARKER
+
+
+def test_a_marker_after_an_open_transaction_of_others_is_waited_for(log: Log) -> None:
+    write(log, MARKER)
+    log.open_transaction("control").abort_after(waits=3)
+    write(log, NEXT)
+    assert found(log) == NEXT
+
+
+def test_a_marker_that_stays_hidden_is_no_missing_one(log: Log) -> None:
+    write(log, MARKER)
+    log.open_transaction("control")
+    write(log, NEXT)
+    with pytest.raises(SinkError, match="a transaction is open before our last marker"):
+        found(log)
+
+
+def test_a_marker_that_cannot_be_read_is_an_error_to_repeat(log: Log) -> None:
+    write(log, MARKER)
+    log.fail("fetch", "BROKER_NOT_AVAILABLE")
+    with pytest.raises(
+        SinkError, match=r"markers in topic 'control' at memory://\S+ cannot be read"
+    ):
+        found(log)
+    assert found(log) == MARKER
