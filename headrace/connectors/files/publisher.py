@@ -14,7 +14,7 @@ from headrace._commit.files import sync_directory
 from headrace._commit.staged import check_staged
 from headrace.connectors.files.layout import SinkLayout
 from headrace.endpoints import Publisher, Receipt
-from headrace.errors import SinkError
+from headrace.errors import CheckpointDamaged, SinkError
 
 __all__ = ["RenamePublisher", "clear_unkept", "in_order", "is_waiting", "remove_empty", "show"]
 
@@ -68,10 +68,11 @@ def in_order(receipts: Sequence[Receipt]) -> list[Receipt]:
 def is_waiting(receipt: Receipt, target: Path) -> bool:
     """Whether a staged file is whole and still to be shown; False: it is at `target` already."""
     path = Path(receipt.path)
-    if not path.exists() and target.exists() and target.stat().st_size == receipt.size:
-        return False
-    check_staged(path, size=receipt.size, crc=receipt.crc)
-    return True
+    if path.exists() or not target.exists():
+        check_staged(path, size=receipt.size, crc=receipt.crc)
+        return True
+    _check_published(target, receipt.size)
+    return False
 
 
 def show(moves: Sequence[tuple[Path, Path]]) -> None:
@@ -80,6 +81,15 @@ def show(moves: Sequence[tuple[Path, Path]]) -> None:
         staged.replace(target)
     for directory in {target.parent for _, target in moves}:
         sync_directory(directory)
+
+
+def _check_published(path: Path, size: int) -> None:
+    found = path.stat().st_size
+    if found != size:
+        raise CheckpointDamaged(
+            f"the published file {path} has {found} bytes; {size} were staged for it. It was cut short or something else"
+            " wrote to it, and the staged file is gone: restore it from a copy"
+        )
 
 
 def clear_unkept(layout: SinkLayout, keep: frozenset[int]) -> None:

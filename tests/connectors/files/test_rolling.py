@@ -142,3 +142,20 @@ def test_a_damaged_part_is_named_and_nothing_is_shown(tmp_path: Path) -> None:
     with pytest.raises(CheckpointDamaged, match="/0/task"):
         world.publisher.flush()
     assert world.shown() == {}
+
+
+def test_a_file_that_was_renamed_before_an_error_must_have_the_size_of_the_staged_one(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    (receipt,) = world.stage(0, 1)
+    world.publisher.publish(0, [receipt])
+    shown = world.out / "01234567-results-000000000000-to-000000000000.jsonl"
+    whole = Path(receipt.path).read_bytes()
+    Path(receipt.path).rename(shown)
+    shown.write_bytes(whole[:-1])
+    with pytest.raises(CheckpointDamaged, match=f"{shown.name} has {len(whole) - 1} bytes"):
+        world.publisher.flush()
+    shown.write_bytes(whole)
+    world.publisher.flush()
+    assert world.shown() == {"000000000000-to-000000000000": [1]}

@@ -136,6 +136,33 @@ def test_a_damaged_staged_file_is_named_and_nothing_of_its_epoch_is_shown(
     assert shown(tmp_path / "out") == []
 
 
+@pytest.mark.parametrize("content", [b"", b'{"n":1}', b'{"n":1}\n' * 99])
+def test_a_published_file_of_another_size_than_the_staged_one_is_named(
+    content: bytes, tmp_path: Path
+) -> None:
+    sink, owner = FileSink(tmp_path / "out", "jsonl"), context(tmp_path)
+    receipts = stage(sink, owner, 0, a=[1], b=[2])
+    sink.publisher(owner).publish(0, receipts)
+    path = tmp_path / "out" / "01234567-results-000000000000-1.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(content)
+    words = rf"{path.name} has {len(content)} bytes; {len(whole)} were staged"
+    with pytest.raises(CheckpointDamaged, match=words):
+        sink.publisher(owner).publish(0, receipts)
+    assert path.read_bytes() == content
+    path.write_bytes(whole)
+    sink.publisher(owner).publish(0, receipts)
+
+
+def test_a_published_file_that_is_gone_is_missing(tmp_path: Path) -> None:
+    sink, owner = FileSink(tmp_path / "out", "jsonl"), context(tmp_path)
+    receipts = stage(sink, owner, 0, a=[1])
+    sink.publisher(owner).publish(0, receipts)
+    (tmp_path / "out" / "01234567-results-000000000000-0.jsonl").unlink()
+    with pytest.raises(CheckpointDamaged, match="/0/a is missing"):
+        sink.publisher(owner).publish(0, receipts)
+
+
 def test_a_task_without_rows_leaves_no_file_and_no_receipt(tmp_path: Path) -> None:
     sink, owner = FileSink(tmp_path / "out"), context(tmp_path)
     assert stage(sink, owner, 0, a=[]) == []
