@@ -124,6 +124,27 @@ def test_a_manifest_of_another_incarnation_is_refused(tmp_path: Path) -> None:
         recover(checkpoint, {"out": Notebook()})
 
 
+def test_of_several_manifests_of_an_epoch_that_of_the_latest_run_is_published(
+    checkpoint: Checkpoint,
+) -> None:
+    recover(checkpoint, {"out": Notebook()})
+    later = opened(checkpoint.layout.root)
+    run_epoch(later, 3)
+    # The earlier run was only asleep: it records the epoch that it had begun.
+    stale = Manifest(
+        epoch=3,
+        fence=checkpoint.fence,
+        incarnation=checkpoint.incarnation,
+        receipts=(Receipt("out", "stale", 1, 1, 1),),
+    )
+    write_manifest(checkpoint.layout, stale)
+    sink = Notebook()
+    recovered = recover(opened(checkpoint.layout.root), {"out": sink})
+    assert sink.shown == [(3, ("part-3",))]
+    assert recovered.manifest is not None
+    assert recovered.manifest.fence == later.fence
+
+
 def test_a_run_without_the_lease_publishes_nothing(checkpoint: Checkpoint) -> None:
     sink = Notebook()
     with pytest.raises(EngineError, match=r"the lease of .* was lost"):

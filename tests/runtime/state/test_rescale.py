@@ -9,7 +9,15 @@ import pytest
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState, TableSpec, ValueSpec
 from headrace._runtime.state.rescale import rescale
 from headrace._runtime.state.spec import Spread
-from headrace.keys import KEY_GROUPS, extend_hashes, groups_of, hash_keys, home_in, key_groups
+from headrace.keys import (
+    KEY_GROUPS,
+    extend_hashes,
+    groups_of,
+    hash_keys,
+    home_in,
+    key_groups,
+    shards_of,
+)
 
 HOME = pa.field("home", pa.int64())
 NAMES = TableSpec(
@@ -127,6 +135,30 @@ def test_shards_that_never_had_anything_have_nothing_afterwards() -> None:
     moved = shards.rescale(3)
     found = [moved.members(shard, "items", "text") for shard in range(3)]
     assert sorted(found, key=len) == [{}, {}, {0: "a"}]
+
+
+@pytest.mark.parametrize("counts", [(2, 1), (2, 3), (3, 2)])
+def test_every_row_stays_even_if_another_shard_has_dropped_its_bucket(
+    counts: tuple[int, int],
+) -> None:
+    shards = Shards([BY_KEY], counts[0])
+    keys = np.arange(300)
+    owners = shards_of(key_groups(hash_keys([pa.array(keys)])), counts[0])
+    for shard in range(counts[0]):
+        state, mine = shards.open(shard), pa.array(keys[owners == shard])
+        for bucket in range(shard, 4):
+            state.table("by key", bucket).upsert(hash_keys([mine]), [mine])
+        state.drop_before("by key", shard)
+        state.commit()
+    moved = shards.rescale(counts[1])
+    found = []
+    for shard in range(counts[1]):
+        state = moved.open(shard)
+        for bucket in state.buckets("by key"):
+            table = state.table("by key", bucket)
+            found += [(key, bucket) for key in table.key(0, table.live()).to_pylist()]
+    expected = [(key, bucket) for key in keys for bucket in range(owners[key], 4)]
+    assert sorted(found) == expected
 
 
 def test_every_shard_has_a_home_in_its_own_key_groups() -> None:

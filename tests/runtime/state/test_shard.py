@@ -139,6 +139,15 @@ def test_a_commit_without_changes_keeps_the_stamp_and_writes_nothing():
     assert store.chunks == chunks
 
 
+def test_a_replica_catches_up_with_each_commit_of_another_host():
+    store, here, elsewhere = MemoryChunkStore(), MemoryArrays(), MemoryArrays()
+    for number, arrays in enumerate([here, elsewhere, elsewhere, elsewhere]):
+        state = opened(store, arrays)
+        put(state.table("totals", 0), {("ann", number): (number, None, None)})
+        state.commit()
+    assert sorted(count for count, _, _ in contents(opened(store, here)).values()) == [0, 1, 2, 3]
+
+
 def test_a_dropped_bucket_cannot_be_written_again():
     state = opened(MemoryChunkStore(), MemoryArrays())
     state.drop_before("totals", 10)
