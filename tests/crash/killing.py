@@ -12,6 +12,11 @@ from pathlib import Path
 
 SCRIPT = Path(__file__).with_name("pipeline.py")
 PATIENCE_S = 240
+#: Every point with every victim, each in its own job, and many random kills: `scripts/long kills`. The suite runs a sample.
+WHOLE_MATRIX = os.environ.get("HEADRACE_KILL_MATRIX") == "all"
+#: K2, a temporary file of Spark's that was not renamed, is made by hand in test_damage.
+POINTS = ("K1", "K3", "K4", "K5", "K6", "K7", "K8", "K9", "K10", "K11")
+VICTIMS = ("group", "driver", "jvm")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import confluent_kafka
 import psycopg
@@ -87,6 +88,12 @@ def in_table(dsn: str, table: str) -> list[dict[str, int]]:
     with psycopg.connect(dsn) as connection:
         found = connection.execute(f'select key, sequence, before from "{table}" order by id')  # type: ignore[call-overload]
         return [{"key": k, "sequence": s, "before": b} for k, s, b in found]
+
+
+def in_files(folder: Path) -> list[dict[str, int]]:
+    """The rows of published files, in the order of their epochs."""
+    files = sorted(folder.glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
 def judge(rows: Iterable[dict[str, int]], total: int = ROWS) -> Verdict:

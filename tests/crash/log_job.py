@@ -1,6 +1,6 @@
-"""From one log to another and into a table. Run as a script: `log_job.py ROOT`; servers and topics come by environment.
+"""From one log to another, into a table and into files. Run as a script: `log_job.py ROOT`; servers and topics come by environment.
 
-Two partitions in, a keyed process function, three partitions out, and the same rows into PostgreSQL. The input is
+Two partitions in, a keyed process function, three partitions out, and the same rows into PostgreSQL and into files. The input is
 (key, sequence), so that a checker which reads only the outputs can tell what is lost, doubled or out of order.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import headrace as hr
-from headrace.connectors import databases, kafka
+from headrace.connectors import databases, files, kafka
 
 ROWS = 30_000
 ROWS_PER_EPOCH = 500
@@ -79,6 +79,8 @@ def build(root: Path, environment: dict[str, str]) -> hr.Environment:
     if table := environment.get("LOG_TABLE"):
         into = databases.PostgresSink(environment["LOG_POSTGRES"], table=table)
         seen.sink_to(into, uid="table")
+    if folder := environment.get("LOG_FILES"):
+        seen.sink_to(files.FileSink(folder, format="jsonl"), uid="files")
     return env
 
 

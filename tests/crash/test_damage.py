@@ -17,18 +17,6 @@ pytestmark = pytest.mark.crash
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A job that was stopped cleanly in the middle."""
-    root = tmp_path_factory.mktemp("stopped")
-    process = launch(root)
-    assert wait_until((root / "state/spark/commits/2").exists)
-    process.send_signal(signal.SIGTERM)
-    ended = finish(process)
-    assert ended.code == 0, ended.said
-    return root
-
-
-@pytest.fixture(scope="module")
 def unpublished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A job that was killed when epoch 4 was durable and nothing of it was published."""
     root = tmp_path_factory.mktemp("unpublished")
@@ -44,10 +32,12 @@ def newest(directory: Path, pattern: str = "*") -> Path:
 
 
 FILES = {
-    "offset": lambda root: newest(root / "state/spark/offsets"),
-    "commit": lambda root: newest(root / "state/spark/commits"),
+    "offset": lambda root: root / "state/spark/offsets" / newest(root / "state/spark/commits").name,
+    # The newest one is checked by what was noted of its publication, which this job has not come to.
+    "commit": lambda root: root / "state/spark/commits/3",
     "manifest": lambda root: newest(root / "state/manifests"),
     "job record": lambda root: root / "state/job.json",
+    "staged rows": lambda root: newest(root / "raw/.staging", "*/*/4/*"),
 }
 
 
@@ -64,50 +54,38 @@ def flipped(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_flipped_byte_is_refused_by_the_name_of_the_file(kind: str, stopped: Path) -> None:
-    path = FILES[kind](stopped)
+def test_flipped_byte_is_refused_by_the_name_of_the_file_and_nothing_is_published(
+    kind: str, unpublished: Path
+) -> None:
+    path = FILES[kind](unpublished)
+    published = set((unpublished / "raw").glob("*.parquet"))
     with flipped(path):
-        ended = run(stopped)
+        ended = run(unpublished)
     assert ended.code == 1, ended.said
     assert "CheckpointDamaged" in ended.said
     assert path.name in ended.said
+    if kind == "staged rows":
+        assert set((unpublished / "raw").glob("*.parquet")) == published
 
 
-def test_stopped_job_goes_on_when_the_damage_is_mended(stopped: Path) -> None:
-    # K2: a temporary file of Spark's that a kill left behind unrenamed.
-    (stopped / "state/spark/offsets/.99.0b8c.tmp").write_bytes(b"v1\n{")
-    ended = run(stopped)
-    assert ended.code == 0, ended.said
-    assert check(stopped) == CLEAN
-
-
-def test_flipped_byte_in_staged_rows_is_refused_and_nothing_is_shown(unpublished: Path) -> None:
-    staged = newest(unpublished / "raw/.staging", "*/*/4/*")
-    shown = set((unpublished / "raw").glob("*.parquet"))
-    with flipped(staged):
-        ended = run(unpublished)
-        assert ended.code == 1, ended.said
-        assert "CheckpointDamaged" in ended.said
-        assert staged.name in ended.said
-        assert set((unpublished / "raw").glob("*.parquet")) == shown
+def test_mended_job_goes_on_and_without_its_checkpoint_gives_all_rows_again(
+    unpublished: Path,
+) -> None:
+    # K2: a temporary file of Spark's that a kill left unrenamed.
+    (unpublished / "state/spark/offsets/.99.0b8c.tmp").write_bytes(b"v1\n{")
     ended = run(unpublished)
     assert ended.code == 0, ended.said
     assert check(unpublished) == CLEAN
-
-
-def test_deleted_checkpoint_gives_all_rows_again(tmp_path: Path) -> None:
-    first = run(tmp_path)
-    assert first.code == 0, first.said
+    shutil.rmtree(unpublished / "state")
+    again = run(unpublished)
+    assert again.code == 0, again.said
     # What a user sees is ours alone: no line of Spark's, of Java's or of a worker's.
-    assert [line.split(":")[0] for line in first.said.splitlines()] == ["headrace"]
-    shutil.rmtree(tmp_path / "state")
-    assert run(tmp_path).code == 0
-    verdict = check(tmp_path)
-    assert verdict.lost == 0
-    assert verdict.doubled == pipeline.ROWS
+    assert [line.split(":")[0] for line in again.said.splitlines()] == ["headrace"]
+    verdict = check(unpublished)
+    assert (verdict.lost, verdict.doubled) == (0, pipeline.ROWS)
 
 
-def test_suspended_holder_keeps_its_checkpoint(tmp_path: Path) -> None:
+def test_suspended_holder_keeps_its_checkpoint_and_stops_cleanly(tmp_path: Path) -> None:
     holder = launch(tmp_path)
     assert wait_until((tmp_path / "state/spark/commits/1").exists)
     jvm = jvm_of(holder)
@@ -119,6 +97,9 @@ def test_suspended_holder_keeps_its_checkpoint(tmp_path: Path) -> None:
         assert "CheckpointInUse" in refused.said
     finally:
         os.kill(jvm, signal.SIGCONT)
-    ended = finish(holder)
+    holder.send_signal(signal.SIGTERM)
+    stopped = finish(holder)
+    assert stopped.code == 0, stopped.said
+    ended = run(tmp_path)
     assert ended.code == 0, ended.said
     assert check(tmp_path) == CLEAN

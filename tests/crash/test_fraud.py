@@ -1,7 +1,8 @@
-"""The fraud example is killed twenty times, and every file that it writes has the bytes of a quiet run.
+"""The fraud example is killed again and again, and every file that it writes has the bytes of a quiet run.
 
 Workers are killed by the job itself, in `process_element`, in `on_timer` and when the second stage begins, and by the
-test at random; the driver, the JVM and all of it at points of the commit protocol, K4 being between two stages.
+test at random; the driver, the JVM and all of it at points of the commit protocol, K4 being between two stages. Eight kills in
+the suite, twenty with `scripts/long kills`.
 """
 
 import contextlib
@@ -14,21 +15,24 @@ from pathlib import Path
 import pytest
 
 from tests.crash import fraud_job
-from tests.crash.killing import finish, launch, run, wait_until
+from tests.crash.killing import WHOLE_MATRIX, finish, launch, run, wait_until
 
 pytestmark = pytest.mark.crash
 
 JOB = Path(fraud_job.__file__)
 SEED = int(os.environ.get("HEADRACE_KILL_SEED", "20250101"))
 #: Slices of event time in which a worker dies, one epoch apart at least: Spark tries a task four times.
-WISHES = {"element": (0, 4, 8, 12, 15), "timer": (7, 10, 13, 16), "behind": (2, 6, 9, 14)}
-FAULTS = ("K4:4:jvm", "K6:7:group", "K9:11:driver")
-RANDOM_KILLS = 4
+WISHES = {"element": (0, 5), "timer": (7,), "behind": (2, 6)}
+FAULTS = ("K4:4:jvm",)
+RANDOM_FROM, RANDOM_KILLS = 7, 2
+if WHOLE_MATRIX:
+    WISHES = {"element": (0, 4, 8, 12, 15), "timer": (7, 10, 13, 16), "behind": (2, 6, 9, 14)}
+    FAULTS = ("K4:4:jvm", "K6:7:group", "K9:11:driver")
+    RANDOM_FROM, RANDOM_KILLS = 12, 4
 KILLS = sum(map(len, WISHES.values())) + len(FAULTS) + RANDOM_KILLS
 
 
-def test_twenty_kills_change_no_byte(tmp_path: Path) -> None:
-    assert KILLS == 20
+def test_kills_change_no_byte(tmp_path: Path) -> None:
     root = tmp_path / "killed"
     wishes = [root / "kills" / f"{place}-{at}" for place, times in WISHES.items() for at in times]
     (root / "kills").mkdir(parents=True)
@@ -50,14 +54,14 @@ def test_twenty_kills_change_no_byte(tmp_path: Path) -> None:
     assert quiet.code == 0, quiet.said
     for name in ("alerts", "branches"):
         there, wanted = written(root / name), written(tmp_path / "quiet" / name)
-        assert sum(map(len, wanted.values())) > 10_000, f"{name} says little, so it shows little"
+        assert sum(map(len, wanted.values())) > 5_000, f"{name} says little, so it shows little"
         assert there == wanted, name
 
 
 def kill_workers(process: subprocess.Popen[str], root: Path) -> int:
     """Kill one of the job's Python workers in some epochs of the last run; how many died of it."""
     draw, killed = random.Random(SEED), 0
-    for epoch in range(12, 12 + RANDOM_KILLS):
+    for epoch in range(RANDOM_FROM, RANDOM_FROM + RANDOM_KILLS):
         assert wait_until((root / f"state/spark/commits/{epoch}").exists)
         victims: list[int] = []
         wait_until(lambda: bool(victims.extend(workers(process.pid)) or victims))  # noqa: B023 - called here

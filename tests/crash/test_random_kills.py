@@ -1,6 +1,6 @@
 """Kills in one job, at moments and of victims drawn from a seed. The same seed gives the same plan.
 
-Eight of them, as the job from log to log (test_log) meets twenty; with `HEADRACE_KILL_MATRIX=all` it is twenty here too.
+Two in the suite, one at the start and one at work, and twenty with `scripts/long kills`.
 """
 
 import contextlib
@@ -17,12 +17,21 @@ from headrace._commit.checkpoint import durable_epoch
 from headrace._commit.paths import Layout
 from tests.crash import pipeline
 from tests.crash.checker import CLEAN, check
-from tests.crash.killing import end_group, finish, jvm_of, launch, run, wait_until
+from tests.crash.killing import (
+    VICTIMS,
+    WHOLE_MATRIX,
+    end_group,
+    finish,
+    jvm_of,
+    launch,
+    run,
+    wait_until,
+)
 
 pytestmark = pytest.mark.crash
 
 SEED = int(os.environ.get("HEADRACE_KILL_SEED", "20250101"))
-KILLS = 20 if os.environ.get("HEADRACE_KILL_MATRIX") == "all" else 8
+KILLS = 20 if WHOLE_MATRIX else 2
 #: More than the job can do between the kills, so that each of them finds it at work.
 ROWS = 20_000 * KILLS
 
@@ -42,8 +51,8 @@ def schedule(seed: int) -> list[Kill]:
     return [
         Kill(
             at_work=number % 2 == 1,
-            after_s=draw.uniform(0.0, 1.5) if number % 2 else draw.uniform(1.0, 9.0),
-            victim=draw.choice(("group", "driver", "jvm")),
+            after_s=draw.uniform(0.0, 1.5) if number % 2 else draw.uniform(1.0, 7.0),
+            victim=draw.choice(VICTIMS),
         )
         for number in range(KILLS)
     ]

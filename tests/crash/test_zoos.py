@@ -1,9 +1,8 @@
 """Every kind of window, and every kind of join, in a job that is killed again and again: its results are those of a quiet run.
 
-With `HEADRACE_KILL_MATRIX=all` it is killed at every point of the protocol, by every way to die.
+The suite kills each once; `scripts/long kills` at every point of the protocol, by every way to die.
 """
 
-import os
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -15,18 +14,14 @@ import pytest
 from headrace.testing import run_local
 from tests import join_zoo, zoo
 from tests.crash import zoo_job
-from tests.crash.killing import run
-from tests.crash.test_kill_points import POINTS, VICTIMS
+from tests.crash.killing import POINTS, VICTIMS, WHOLE_MATRIX, run
 
 pytestmark = pytest.mark.crash
 
 JOB = Path(zoo_job.__file__)
 NAMES = {"windows": [name for name in zoo.NAMES if name != "by-clock"], "joins": join_zoo.NAMES}
-FAULTS = {
-    "windows": ["K3:2:group", "K6:5:jvm", "K9:8:driver"],
-    "joins": ["K4:2:group", "K7:5:jvm", "K8:8:driver"],
-}
-if os.environ.get("HEADRACE_KILL_MATRIX") == "all":
+FAULTS = {"windows": ["K6:5:jvm"], "joins": ["K4:5:group"]}
+if WHOLE_MATRIX:
     matrix = [
         f"{point}:{1 + number}:{victim}"
         for number, (point, victim) in enumerate(product(POINTS, VICTIMS))

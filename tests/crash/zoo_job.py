@@ -9,9 +9,10 @@ import headrace as hr
 from headrace.connectors import files, generator
 from tests import join_zoo, zoo
 from tests.crash import pipeline
+from tests.crash.killing import WHOLE_MATRIX
 
-#: An epoch for each time that it is killed, and some behind the last.
-ROWS = 36_000 if os.environ.get("HEADRACE_KILL_MATRIX") == "all" else 12_000
+#: An epoch for each time that it is killed, and some after the last.
+ROWS = 36_000 if WHOLE_MATRIX else 8_000
 ROWS_PER_EPOCH = 1_000
 ZOOS = {"windows": zoo.add_windows, "joins": join_zoo.add_joins}
 
