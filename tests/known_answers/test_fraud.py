@@ -4,20 +4,13 @@ import inspect
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
-
 import headrace as hr
 from examples import fraud_detection as fraud
 from headrace.connectors import memory
-from headrace.testing import cut, run_local
+from headrace.testing import run_local
 
 #: Of Flink's FraudDetector.java with state and timers, from the class to its last brace.
 LINES_OF_THE_WALKTHROUGH = 72
-
-
-def pay(second: float, amount: float, account: int = 1) -> dict[str, Any]:
-    """A payment so many seconds behind the first instant."""
-    return {"account": account, "amount": amount, "at": fraud.FIRST + timedelta(seconds=second)}
 
 
 def alerts(rows: list[Any], **options: Any) -> list[tuple[int, float, float]]:
@@ -35,37 +28,6 @@ def alerts(rows: list[Any], **options: Any) -> list[tuple[int, float, float]]:
 
 def _second(at: datetime) -> float:
     return (at - fraud.FIRST).total_seconds()
-
-
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        pytest.param([pay(0, 0.5), pay(10, 600)], [(1, 10, 600)], id="small, then large"),
-        pytest.param([pay(0, 600), pay(10, 0.5)], [], id="large, then small"),
-        pytest.param([pay(0, 0.5), pay(5, 20), pay(10, 600)], [], id="something between"),
-        pytest.param([pay(0, 0.5), pay(10, 600, account=2)], [], id="another account"),
-        pytest.param([pay(0, 0.5), pay(60, 600)], [(1, 60, 600)], id="exactly a minute"),
-        pytest.param([pay(0, 0.5), pay(60.000001, 600)], [], id="a moment too late"),
-        pytest.param([pay(0, 1.0), pay(10, 600)], [], id="not small"),
-        pytest.param([pay(0, 0.5), pay(10, 500)], [], id="not large"),
-        pytest.param(
-            [pay(0, 0.5), pay(50, 0.5), pay(100, 600)], [(1, 100, 600)], id="small and small again"
-        ),
-        pytest.param([pay(0, 0.5), pay(9, 600), pay(10, 700)], [(1, 9, 600)], id="large twice"),
-        pytest.param(
-            [pay(10, 600), pay(9, 0.5)], [(1, 10, 600)], id="they arrive the wrong way round"
-        ),
-    ],
-)
-def test_what_is_told(rows: list[Any], told: list[Any]) -> None:
-    assert alerts(rows) == told
-    in_epochs_of_their_own = [entry for row in rows for entry in (row, cut())]
-    assert alerts(in_epochs_of_their_own, shards=3) == told
-
-
-def test_a_minute_may_pass_in_the_middle_of_an_epoch() -> None:
-    rows = [pay(0, 0.5), pay(61, 600), pay(62, 0.5), pay(63, 900)]
-    assert alerts(rows) == [(1, 63, 900)]
 
 
 def test_crashes_and_cuts_change_nothing() -> None:

@@ -177,18 +177,6 @@ def test_tables_that_change(how: str) -> None:
     assert joined(EDITED, how, changing=True) == EDITED_ANSWERS[how]
 
 
-@pytest.mark.parametrize("how", ANSWERS)
-def test_the_changes_add_up_to_the_join_of_the_tables(how: str) -> None:
-    standing: dict[tuple[int | None, str | None], int] = {}
-    for kind, *result in _run(SHOP, how):
-        standing[tuple(result)] = standing.get(tuple(result), 0) + (-1 if kind[0] == "-" else 1)
-    pairs = {(1, "tea"), (2, "cup"), (3, "tea")}
-    alone = {"left": {(4, None)}, "right": {(None, "jam")}}
-    alone["full"] = alone["left"] | alone["right"]
-    assert {result for result, count in standing.items() if count} == pairs | alone.get(how, set())
-    assert set(standing.values()) <= {0, 1}
-
-
 def test_an_order_without_a_product_number_meets_none() -> None:
     rows = [order(1, None), product(10, "tea")]
     assert joined(rows, "inner") == [[], []]

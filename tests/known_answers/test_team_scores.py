@@ -28,7 +28,7 @@ from typing import Any
 import headrace as hr
 from headrace.testing.epochs import StepEpoch
 from headrace.triggers import Trigger, TriggerResult
-from headrace.windows import Global, Session, Tumbling
+from headrace.windows import Tumbling
 from tests.known_answers.timeline import at, clock_time, end, row, story
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
@@ -78,39 +78,6 @@ def summed(
         return getattr(made, how)().aggregate(t=hr.sum("value"))
 
     return build
-
-
-def test_all_scores_at_the_end(run: Any) -> None:
-    outputs = run(lambda s: s.key_by("key").window(Global()).aggregate(t=hr.sum("value")), scores())
-    assert [(r["pane"], r["firing"], r["t"]) for r in outputs["main"]] == [("on_time", 0, 48)]
-
-
-def test_the_watermark_alone_is_too_fast_for_the_nine(run: Any) -> None:
-    outputs = run(summed(TWO, lateness=timedelta(0)), scores())
-    assert panes(outputs["main"]) == {
-        "12:02": [("on_time", 5)],
-        "12:04": [("on_time", 18)],
-        "12:06": [("on_time", 4)],
-        "12:08": [("on_time", 12)],
-    }
-    assert [r["value"] for r in outputs["late"]] == [9]
-
-
-def test_with_lateness_the_nine_corrects_its_window(run: Any) -> None:
-    outputs = run(summed(TWO), scores())
-    assert panes(outputs["main"])["12:02"] == [("on_time", 5), ("late", 14)]
-    assert outputs["late"] == []
-
-
-def test_every_record_is_shown(run: Any) -> None:
-    # A count of one: each row gives the sum so far.
-    outputs = run(summed(TWO, hr.triggers.count(1)), scores())
-    assert panes(outputs["main"]) == {
-        "12:02": [("early", 5), ("late", 14)],
-        "12:04": [("early", 7), ("early", 10), ("early", 18)],
-        "12:06": [("early", 4)],
-        "12:08": [("early", 3), ("early", 11), ("early", 12)],
-    }
 
 
 #: One minute of the clock, aligned: 12:05, 12:06, ... The clock passes 12:06 with the watermark of 12:02, 12:07 with
@@ -234,47 +201,3 @@ def test_the_figures_of_the_book_when_discarding(run: Any) -> None:
         "12:06": [("early", 4)],
         "12:08": [("early", 3), ("on_time", 9)],
     }
-
-
-def test_sessions_of_one_minute(run: Any) -> None:
-    """The sessions of the book: the 9 arrives last and joins what had fired on both sides of it.
-
-    5    [00:26 .. 01:26)                                       on time at W = 12:02
-    7                    [02:25 .. 03:25)
-    8                           [03:06 .. 04:06)
-    3                                [03:39 .. 04:39)
-    4                                        [04:19 .. 05:19)   7 + 8 + 3 + 4 = 22, on time at W = 12:06
-    9            [01:26 .. 02:26)                               late: 5 + 22 + 9 = 36
-    3, 8, 1                                      [06:39 .. 08:46)   12
-    """
-    rows = {7: row("12:02:25", 7)}
-    epochs = [
-        epoch._replace(rows=[rows.get(fields["value"], (ts, fields)) for ts, fields in epoch.rows])
-        for epoch in scores()
-    ]
-    outputs = run(summed(Session(MINUTE)), epochs)
-    assert panes(outputs["main"]) == {
-        "12:01:26": [("on_time", 5)],
-        "12:05:19": [("on_time", 22), ("late", 36)],
-        "12:08:46": [("on_time", 12)],
-    }
-    (joined,) = [r for r in outputs["main"] if r["t"] == 36]
-    assert (clock_time(joined["window_start"]), joined["firing"]) == ("12:00:26", 1)
-
-
-def test_sessions_that_retract_take_back_both_sides(run: Any) -> None:
-    rows = {7: row("12:02:25", 7)}
-    epochs = [
-        epoch._replace(rows=[rows.get(fields["value"], (ts, fields)) for ts, fields in epoch.rows])
-        for epoch in scores()
-    ]
-    outputs = run(summed(Session(MINUTE), how="retracting"), epochs)
-    found = sorted((r["change"], clock_time(r["window_start"]), r["t"]) for r in outputs["main"])
-    assert found == [
-        ("+I", "12:00:26", 5),
-        ("+I", "12:02:25", 22),
-        ("+I", "12:06:39", 12),
-        ("+U", "12:00:26", 36),
-        ("-U", "12:00:26", 5),
-        ("-U", "12:02:25", 22),
-    ]

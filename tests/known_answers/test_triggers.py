@@ -10,7 +10,7 @@ import pytest
 import headrace as hr
 from headrace import triggers
 from headrace.testing.epochs import StepEpoch
-from headrace.windows import Global, Session, Tumbling
+from headrace.windows import Global, Tumbling
 from tests.known_answers.timeline import at, end, row, story
 
 MINUTE = timedelta(minutes=1)
@@ -41,91 +41,6 @@ def fired(
 def rows(*numbers: int) -> list[Any]:
     """The n-th row is worth 2 ** n and has minute n."""
     return [row(f"08:0{n}", 2**n) for n in numbers]
-
-
-#: Seven rows before the end, one by one within an epoch, then the end.
-SEVEN = story(
-    at(None, None, *rows(0, 1, 2)), at(None, "08:03", *rows(3, 4, 5, 6)), at(None, "08:10"), end()
-)
-
-
-@pytest.mark.parametrize(
-    ("trigger", "expected"),
-    [
-        # 1 2 4 | 8 16 32 | 64: at every third row over all so far; the end is no reason
-        (triggers.count(3), [("early", 0, 7), ("early", 1, 63)]),
-        (triggers.purging(triggers.count(3)), [("early", 0, 7), ("early", 1, 56)]),
-        (triggers.never(), []),
-        (triggers.event_time(), [("on_time", 0, 127)]),
-        (triggers.purging(triggers.event_time()), [("on_time", 0, 127)]),
-        # the end too, and then everything starts anew
-        (
-            triggers.any_of(triggers.count(3), triggers.event_time()),
-            [("early", 0, 7), ("early", 1, 63), ("on_time", 2, 127)],
-        ),
-        # whichever comes first: a firing of one makes the other count from the start
-        (
-            triggers.any_of(triggers.count(2), triggers.count(3)),
-            [("early", 0, 3), ("early", 1, 15), ("early", 2, 63)],
-        ),
-        (triggers.all_of(triggers.count(3), triggers.event_time()), [("on_time", 0, 127)]),
-        (triggers.all_of(triggers.count(9), triggers.event_time()), []),
-        # at row 3 both have fired (2 at row 2); again at row 6
-        (
-            triggers.all_of(triggers.count(2), triggers.count(3)),
-            [("early", 0, 7), ("early", 1, 63)],
-        ),
-        # row 1, then two more, then never again
-        (
-            triggers.after_each(triggers.count(1), triggers.count(2)),
-            [("early", 0, 1), ("early", 1, 7)],
-        ),
-        (
-            triggers.after_each(triggers.count(2), triggers.event_time()),
-            [("early", 0, 3), ("on_time", 1, 127)],
-        ),
-        # 2, 4, and 5 for the last time, which ends the first part
-        (
-            triggers.after_each(
-                triggers.count(2).or_finally(triggers.count(5)), triggers.event_time()
-            ),
-            [("early", 0, 3), ("early", 1, 15), ("early", 2, 31), ("on_time", 3, 127)],
-        ),
-        # 1, 2 more, 1, 2 more, 1
-        (
-            triggers.repeatedly(triggers.after_each(triggers.count(1), triggers.count(2))),
-            [
-                ("early", 0, 1),
-                ("early", 1, 7),
-                ("early", 2, 15),
-                ("early", 3, 63),
-                ("early", 4, 127),
-            ],
-        ),
-        # 2, 4, and 5 for the last time
-        (
-            triggers.count(2).or_finally(triggers.count(5)),
-            [("early", 0, 3), ("early", 1, 15), ("early", 2, 31)],
-        ),
-        (
-            triggers.repeatedly(triggers.count(2).or_finally(triggers.count(3))),
-            [("early", 0, 3), ("early", 1, 7), ("early", 2, 31), ("early", 3, 63)],
-        ),
-        (
-            triggers.count(4).or_finally(triggers.event_time()),
-            [("early", 0, 15), ("on_time", 1, 127)],
-        ),
-        # only the count of three empties the window
-        (
-            triggers.any_of(triggers.purging(triggers.count(3)), triggers.event_time()),
-            [("early", 0, 7), ("early", 1, 56), ("on_time", 2, 64)],
-        ),
-        (triggers.early(count=3), [("early", 0, 7), ("early", 1, 63), ("on_time", 2, 127)]),
-    ],
-    ids=lambda value: value.name if isinstance(value, triggers.Trigger) else "",
-)
-def test_before_the_end(run: Any, trigger: Any, expected: list[Firing]) -> None:
-    assert fired(run, trigger, SEVEN) == expected
 
 
 #: One row in time; W passes the end at 08:10; then late rows in three epochs; over at 08:15.
@@ -252,24 +167,3 @@ def test_again_and_again_in_a_global_window(run: Any) -> None:
     trigger = triggers.continuous_event_time(5 * MINUTE)
     expected = [("early", 0, 7), ("on_time", 1, 7)]
     assert fired(run, trigger, CLOCKS, Global()) == expected
-
-
-def test_global_by_number(run: Any) -> None:
-    expected = [("early", 0, 3), ("early", 1, 12), ("early", 2, 48)]
-    assert fired(run, triggers.purging(triggers.count(2)), SEVEN, Global()) == expected
-
-
-def test_global_at_the_end_of_input(run: Any) -> None:
-    assert fired(run, triggers.end_of_input(), SEVEN, Global()) == [("on_time", 0, 127)]
-
-
-def test_discarding_by_number(run: Any) -> None:
-    trigger = triggers.any_of(triggers.count(3), triggers.event_time())
-    expected = [("early", 0, 7), ("early", 1, 56), ("on_time", 2, 64)]
-    assert fired(run, trigger, SEVEN, how="discarding") == expected
-
-
-def test_counters_of_sessions_are_added_when_they_merge(run: Any) -> None:
-    """Gap of one minute: 08:00 and 08:02 are two sessions with one row each; 08:01 joins them and is the third."""
-    epochs = story(at(None, None, *rows(0, 2)), at(None, None, *rows(1)), end())
-    assert fired(run, triggers.count(3), epochs, Session(MINUTE)) == [("early", 0, 7)]
