@@ -21,7 +21,7 @@ from examples import fraud_detection as fraud
 from headrace.connectors import files, generator
 from tests.crash.killing import WHOLE_MATRIX
 
-ROWS = 18_000 if WHOLE_MATRIX else 10_000
+ROWS = 18_000 if WHOLE_MATRIX else 12_000
 ROWS_PER_EPOCH = 1_000
 #: Of event time, that of an epoch.
 SLICE = timedelta(seconds=ROWS_PER_EPOCH // 100)

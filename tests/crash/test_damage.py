@@ -68,11 +68,28 @@ def test_flipped_byte_is_refused_by_the_name_of_the_file_and_nothing_is_publishe
         assert set((unpublished / "raw").glob("*.parquet")) == published
 
 
-def test_mended_job_goes_on_and_without_its_checkpoint_gives_all_rows_again(
-    unpublished: Path,
-) -> None:
+def test_suspended_holder_keeps_its_checkpoint_and_stops_cleanly(unpublished: Path) -> None:
     # K2: a temporary file of Spark's that a kill left unrenamed.
     (unpublished / "state/spark/offsets/.99.0b8c.tmp").write_bytes(b"v1\n{")
+    holder = launch(unpublished)
+    assert wait_until((unpublished / "state/spark/commits/6").exists)
+    jvm = jvm_of(holder)
+    assert jvm is not None
+    os.kill(jvm, signal.SIGSTOP)
+    try:
+        refused = run(unpublished)
+        assert refused.code == 1
+        assert "CheckpointInUse" in refused.said
+    finally:
+        os.kill(jvm, signal.SIGCONT)
+    holder.send_signal(signal.SIGTERM)
+    stopped = finish(holder)
+    assert stopped.code == 0, stopped.said
+
+
+def test_stopped_job_continues_and_without_its_checkpoint_gives_all_rows_again(
+    unpublished: Path,
+) -> None:
     ended = run(unpublished)
     assert ended.code == 0, ended.said
     assert check(unpublished) == CLEAN
@@ -83,23 +100,3 @@ def test_mended_job_goes_on_and_without_its_checkpoint_gives_all_rows_again(
     assert [line.split(":")[0] for line in again.said.splitlines()] == ["headrace"]
     verdict = check(unpublished)
     assert (verdict.lost, verdict.doubled) == (0, pipeline.ROWS)
-
-
-def test_suspended_holder_keeps_its_checkpoint_and_stops_cleanly(tmp_path: Path) -> None:
-    holder = launch(tmp_path)
-    assert wait_until((tmp_path / "state/spark/commits/1").exists)
-    jvm = jvm_of(holder)
-    assert jvm is not None
-    os.kill(jvm, signal.SIGSTOP)
-    try:
-        refused = run(tmp_path)
-        assert refused.code == 1
-        assert "CheckpointInUse" in refused.said
-    finally:
-        os.kill(jvm, signal.SIGCONT)
-    holder.send_signal(signal.SIGTERM)
-    stopped = finish(holder)
-    assert stopped.code == 0, stopped.said
-    ended = run(tmp_path)
-    assert ended.code == 0, ended.said
-    assert check(tmp_path) == CLEAN

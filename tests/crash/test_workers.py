@@ -33,6 +33,14 @@ def workers(job: subprocess.Popen[str]) -> list[int]:
     ]
 
 
+def kill(pid: int) -> bool:
+    """Whether it was still there."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
+
+
 def planner_of(job: subprocess.Popen[str]) -> list[int]:
     """The process in which a job's epochs are planned; jobs are sessions of their own."""
     listed = subprocess.run(
@@ -54,11 +62,7 @@ def test_workers_planner_and_jvm_are_replaced_without_a_new_process(tmp_path: Pa
         (8, lambda: [pid for pid in [jvm_of(process)] if pid]),
     ):
         assert wait_until((commits / str(epoch)).exists)
-        chosen: list[int] = []
-        assert wait_until(lambda: bool(chosen.extend(victims()) or chosen), 20)  # noqa: B023 - called here
-        for pid in chosen:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        assert wait_until(lambda: sum(map(kill, victims())) > 0, 20)  # noqa: B023 - called here
     ended = finish(process)
     assert ended.code == 0, ended.said
     assert ended.said.count("restarting") == 2, ended.said
