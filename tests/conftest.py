@@ -11,12 +11,12 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.examples import EXPLORING
+from tests.examples import EXPLORING, examples
 from tests.rings import RINGS, RingPlugin, SharingScheduler
 
 _PATIENT: Final = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-settings.register_profile("repeatable", derandomize=True, database=None, **_PATIENT)
-settings.register_profile("explore", **_PATIENT)
+settings.register_profile("repeatable", examples(25), derandomize=True, database=None, **_PATIENT)
+settings.register_profile("explore", examples(25), **_PATIENT)
 settings.load_profile("explore" if EXPLORING else "repeatable")
 
 _ON_SPARK = Path(__file__).with_name("spark")

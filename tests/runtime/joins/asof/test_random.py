@@ -17,8 +17,8 @@ from tests.examples import examples
 from tests.runtime.joins.asof.cases import ON, compare, step, streams
 from tests.runtime.windows.cases import disturbances
 
-MANY = examples(30)
-SOME = examples(25)
+MANY = examples(18)
+SOME = examples(12)
 
 hows = st.sampled_from(["inner", "left"])
 keys = st.sampled_from(sorted(ON))

@@ -41,20 +41,20 @@ def streams(draw: st.DrawFn, changes: st.SearchStrategy[Any]) -> list[StepEpoch]
     ]
 
 
-@examples(50)
+@examples(30)
 @given(streams(st.none()), hows, disturbances())
 def test_any_table(epochs: list[StepEpoch], how: str, disturbed: Any) -> None:
     compare(BroadcastOracle(broadcast_node(how)), epochs, **disturbed)
 
 
-@examples(50)
+@examples(30)
 @given(streams(st.sampled_from(["+I", "-U", "+U", "-D"])), hows, disturbances())
 def test_any_table_that_carries_changes(epochs: list[StepEpoch], how: str, disturbed: Any) -> None:
     compare(BroadcastOracle(broadcast_node(how, changing=True)), epochs, **disturbed)
 
 
 @pytest.mark.parametrize("kind", KEYS)
-@examples(25)
+@examples(15)
 @given(st.data())
 def test_any_key(kind: str, data: st.DataObject) -> None:
     types, pools = KEYS[kind]

@@ -19,7 +19,7 @@ from tests.examples import examples
 from tests.oracle.joins.interval import IntervalOracle
 from tests.runtime.joins import stamped
 
-RANDOM = examples(60)
+RANDOM = examples(36)
 
 US = timedelta(microseconds=1)
 LEFT = pa.schema({"key": pa.string(), "n": pa.int64(), "ts": pa.timestamp("us", "UTC")})

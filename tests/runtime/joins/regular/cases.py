@@ -28,7 +28,7 @@ from tests.examples import examples
 from tests.oracle.joins.regular import RegularOracle, frozen
 
 #: A join that fails is printed as it was drawn.
-RANDOM = examples(40, phases=[Phase.explicit, Phase.generate])
+RANDOM = examples(25, phases=[Phase.explicit, Phase.generate])
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 POSITION = pa.struct([("x", pa.float64()), ("names", pa.list_(pa.string()))])
 #: Each input has the key and columns that no other has.

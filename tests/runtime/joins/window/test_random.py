@@ -28,7 +28,7 @@ from tests.runtime.windows.cases import disturbances
 hows = st.sampled_from(HOWS)
 
 
-@examples(60)
+@examples(36)
 @given(streams(), windows, hows, lateness, all_keys)
 def test_any_stream(
     epochs: list[StepEpoch], window: Window, how: str, lateness_us: int, keys: Any

@@ -23,7 +23,7 @@ windows = st.builds(
 )
 
 
-@examples(15)
+@examples(9)
 @given(streams(few_keys=True), windows, disturbances())
 def test_any_count(epochs: Any, window: Count, how: Any) -> None:
     aggregates = {"rows": agg.count(), "all": agg.collect("number"), "words": EACH["distinct_text"]}
@@ -31,13 +31,13 @@ def test_any_count(epochs: Any, window: Count, how: Any) -> None:
 
 
 @pytest.mark.parametrize("window", [Count(3), Count(4, 4), Count(4, 2), Count(5, 2)], ids=str)
-@examples(15)
+@examples(9)
 @given(epochs=streams(few_keys=True), how=disturbances())
 def test_each_aggregate(window: Count, epochs: Any, how: Any) -> None:
     compare(step_node(CountAggregate, window, EACH), epochs, **how)
 
 
-@examples(15)
+@examples(9)
 @given(streams(), windows, disturbances())
 def test_few_keys_at_a_time(epochs: Any, window: Count, how: Any) -> None:
     with pytest.MonkeyPatch.context() as patched:

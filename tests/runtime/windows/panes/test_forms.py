@@ -38,7 +38,7 @@ AGGREGATES = {
     "best": agg.max_by("text", "number"),
     "all": agg.collect("number"),
 }
-MANY = examples(12)
+MANY = examples(8)
 
 odd = st.sampled_from([Window(7, 3), Window(6, 4, 1), Window(10, 4), Window(5, 2, 1), Window(7, 5)])
 whole = st.sampled_from([Window(4, 4), Window(5, 5, 2), Window(12, 12, 3)])

@@ -48,6 +48,7 @@ def stream(seed: int, spread: int) -> list[StepEpoch]:
     return [*epochs, StepEpoch(before, END_OF_TIME, (), rows(4))]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("spread", [40, 10**10])
 @pytest.mark.parametrize("window", [Session(timedelta(microseconds=7)), Session.dynamic("gap")])
