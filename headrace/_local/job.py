@@ -46,7 +46,7 @@ class LocalCrash(Exception):
 
 @dataclass
 class LocalJob:
-    """One job with its own clock."""
+    """One job with its own clock. It begins with `restart`."""
 
     plan: Plan
     directory: Path
@@ -75,7 +75,6 @@ class LocalJob:
         wrong = {point for _, point in self.crashes} - set(POINTS)
         if wrong:
             raise BuildError(f"There is no crash point {wrong.pop()!r}; there are {POINTS}.")
-        self.restart()
 
     @property
     def finished(self) -> bool:

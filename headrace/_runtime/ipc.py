@@ -2,7 +2,7 @@
 
 Compressed, because buckets and flags repeat, counts are small, and every byte crosses sockets or is written to a disk. All on
 the calling thread: handing columns to Arrow's pool of threads costs ten times what compressing a small batch does, and gains
-nothing on a large one, since every core has a task of its own.
+nothing on a large one, since every core already runs its own task.
 """
 
 import pyarrow as pa

@@ -1,12 +1,11 @@
 """`run_local`: a pipeline in this process, without Spark, and with crashes where a test wants them.
 
 The planner, the operators, state, sources and sinks are those of a job on Spark; only tasks and logs are
-in memory. Everything about time is decided by the epochs' cuts and by a clock that only a test moves.
+in memory. Everything about time is decided by the epochs' cuts and by a clock that moves with them.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -26,6 +25,7 @@ from headrace._runtime.process.reads.tables import find_place, recorded_places, 
 from headrace.config import Epochs, to_us
 from headrace.environment import Environment
 from headrace.errors import HeadraceError
+from headrace.testing.memory_disk import memory_disk
 from headrace.watermarks import NO_WATERMARK
 
 __all__ = ["LocalEpoch", "LocalResult", "run_local"]
@@ -94,7 +94,7 @@ def run_local(
     for `wait`, in such steps or to the next instant that a step waits for; then the run ends. Bounded input
     ends at once: to let timers by the clock fire, use a source that is not, such as MemorySource(..., bounded=False).
     """
-    with tempfile.TemporaryDirectory(prefix="headrace-", dir=_memory_disk()) as directory:
+    with tempfile.TemporaryDirectory(prefix="headrace-", dir=memory_disk()) as directory:
         clock = _Clock(
             time.time_ns() // 1000, to_us(step, "step"), to_us(wait, "wait", positive=False)
         )
@@ -113,11 +113,6 @@ def run_local(
         finally:
             job.close()
         return _result(job, restarts)
-
-
-def _memory_disk() -> str | None:
-    """Staging is synced to disk file by file, which a test need not wait for."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a name of its own in it
 
 
 @dataclass
@@ -150,7 +145,7 @@ class _Clock:
 
 @dataclass
 class _Driver:
-    """Advances a job, and picks it up when it falls."""
+    """Starts and advances a job, and starts it again after a crash."""
 
     job: LocalJob
     clock: _Clock
@@ -161,6 +156,7 @@ class _Driver:
 
     def run(self) -> int:
         waited = False
+        self._start()
         self.clock.rows_came()
         while not self.job.finished:
             self._rescale()
@@ -173,6 +169,13 @@ class _Driver:
             elif not self.clock.wait(self.job.due_us):
                 break
         return self.restarts
+
+    def _start(self) -> None:
+        """An error of the first start ends the run; a start that is killed is another attempt."""
+        try:
+            self.job.restart()
+        except LocalCrash:
+            self._restart()
 
     def _rescale(self) -> None:
         due = [epoch for epoch in self.rescale if epoch <= self.job.memory.durable + 1]

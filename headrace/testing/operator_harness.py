@@ -1,6 +1,6 @@
 """`OperatorHarness`: one window, join or process function, tested by hand without a pipeline or Spark.
 
-Each call is an epoch of its own, so a row meets the state that all earlier calls left, as in Flink's harness of that name.
+Each call is its own epoch, so a row meets the state that all earlier calls left, as in Flink's harness of that name.
 """
 
 from __future__ import annotations
@@ -43,10 +43,14 @@ class OperatorHarness:
         self._clock = 0
 
     def row(self, fields: object, at: datetime, *, input: int = 0) -> None:
-        """One row (a dict or a dataclass instance) with its timestamp; `input` 1 is the second input of a join."""
+        """One row (a dict or a dataclass instance) with its timestamp; `input` 1 is the second input of a join.
+
+        Columns that the row does not have are null.
+        """
         named = asdict(fields) if is_dataclass(fields) and not isinstance(fields, type) else fields
         if not isinstance(named, Mapping):
             raise BuildError(f"a row is a dict or an instance of a dataclass, not {fields!r}")
+        self._check_row(named, input)
         self._epoch([SidedRow(_micros(at), named, input)], self._watermark, self._clock)
 
     def watermark(self, to: datetime) -> None:
@@ -63,11 +67,26 @@ class OperatorHarness:
 
     def take(self, output: str | OutputTag = MAIN) -> list[dict[str, Any]]:
         """The rows emitted since the last call: results, or those of "late", "errors" or a side output."""
-        return self._emitted.pop(output.name if isinstance(output, OutputTag) else output, [])
+        name = output.name if isinstance(output, OutputTag) else output
+        known = self._steps.outputs
+        if name not in known:
+            raise BuildError(f"the step has no output {name!r}; it has {', '.join(known)}")
+        return self._emitted.pop(name, [])
 
     def restore(self, shards: int | None = None) -> None:
         """What a restart does: only the state of the last epoch is left, on `shards` shards."""
         self._steps.restore(shards)
+
+    def _check_row(self, fields: Mapping[str, Any], number: int) -> None:
+        schemas = self._steps.schemas
+        if not 0 <= number < len(schemas):
+            known = " and ".join(map(str, range(len(schemas))))
+            raise BuildError(f"the step has no input {number!r}; it has {known}")
+        columns = schemas[number].names
+        if unknown := [str(name) for name in fields if name not in columns]:
+            raise BuildError(
+                f"input {number} has no column {', '.join(unknown)}; its columns are {', '.join(columns)}"
+            )
 
     def _epoch(self, rows: list[SidedRow], watermark: int, clock: int) -> None:
         epoch = StepEpoch(self._watermark, watermark, rows, (), self._clock, clock)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace._graph.join_nodes import JoinStep
-from headrace._graph.nodes import MAIN, KeyedProcess, Node
+from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN, KeyedProcess, Node, Repartition
 from headrace._runtime import registry
 from headrace._runtime.metrics import Metrics
 from headrace._runtime.operator import Feeder, Moment
@@ -27,7 +27,7 @@ from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace._runtime.state.rescale import rescale
 from headrace._runtime.wire import decode_rows, encode_rows, split_by_shard
 from headrace.errors import BuildError
-from headrace.keys import groups_of
+from headrace.keys import KEY_GROUPS, groups_of
 from headrace.stream import Stream
 from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.windowed import WindowResult
@@ -52,24 +52,26 @@ class StepHarness:
     batch_rows: int = 1_000_000
     #: Rows come out with their `TIME` and `PHASE`.
     stamped: bool = False
-    stores: list[MemoryChunkStore] = field(default_factory=list)
-    arrays: list[MemoryArrays] = field(default_factory=list)
+    stores: list[MemoryChunkStore] = field(init=False)
     #: What was counted, in epochs that failed too.
-    metrics: Metrics = field(default_factory=lambda: Metrics("harness"))
+    metrics: Metrics = field(init=False, default_factory=lambda: Metrics("harness"))
+    _arrays: list[MemoryArrays] = field(init=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.node, Stream):
+        if not isinstance(self.node, Node):
             self.node = step_of(self.node)
+        _check_shards(self.shards)
         self.stores = [MemoryChunkStore() for _ in range(self.shards)]
         self.restore()
 
     def restore(self, shards: int | None = None) -> None:
         """Forget all replicas; with another number of shards, move the state."""
         if shards is not None and shards != self.shards:
+            _check_shards(shards)
             stores = [MemoryChunkStore() for _ in range(shards)]
             rescale(self.stores, registry.tables(self.node), stores)
             self.stores, self.shards = stores, shards
-        self.arrays = [MemoryArrays() for _ in range(self.shards)]
+        self._arrays = [MemoryArrays() for _ in range(self.shards)]
         self.new_process()
 
     def new_process(self) -> None:
@@ -104,7 +106,7 @@ class StepHarness:
             state = ShardState(
                 registry.tables(self.node),
                 self.stores[shard],
-                self.arrays[shard],
+                self._arrays[shard],
                 groups_of(shard, self.shards),
             )
             state.open()
@@ -124,26 +126,35 @@ class StepHarness:
             self.metrics.add(counted)
         return outputs
 
+    @property
+    def schemas(self) -> tuple[pa.Schema, ...]:
+        """The columns of each input."""
+        node = self.node
+        sided = isinstance(node, KeyedProcess | JoinStep)
+        return node.input_schemas if sided else (node.input_schema,)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names under which the step emits rows."""
+        right = (LATE_RIGHT,) if isinstance(self.node, JoinStep) else ()
+        sides = (name for name, _ in getattr(self.node, "side_outputs", ()))
+        return (MAIN, LATE, *right, ERRORS, *sides)
+
     def _feed(
         self, rows: Sequence[Any], watermark: int, outputs: Outputs, phase: str
     ) -> dict[int, list[Any]]:
         fed: dict[int, list[Any]] = defaultdict(list)
         sided = [SidedRow(*row) for row in rows]
-        for side, schema in enumerate(self._schemas()):
+        for side, schema in enumerate(self.schemas):
             feeder = registry.feeder(self.node, side)
             mine = [row for row in sided if row.side == side]
-            for part in runs(mine, self.batch_rows):
+            for part in _runs(mine, self.batch_rows):
                 for output, out in feeder.feed(timed_rows(schema, part), watermark):
                     self._say(output, out, outputs, phase)
             for batch in feeder.flush():
                 for shard, piece in self._split(feeder, batch):
                     fed[shard].append((decode_rows(encode_rows(piece)), side))
         return fed
-
-    def _schemas(self) -> tuple[pa.Schema, ...]:
-        node = self.node
-        sided = isinstance(node, KeyedProcess | JoinStep)
-        return node.input_schemas if sided else (node.input_schema,)
 
     def _split(self, feeder: Feeder, batch: pa.RecordBatch) -> Iterator[tuple[int, Any]]:
         if feeder.everywhere:
@@ -152,9 +163,9 @@ class StepHarness:
             yield from split_by_shard(batch, self.shards, in_order=feeder.in_order)
 
     def _say(self, output: str, rows: Rows, outputs: Outputs, phase: str) -> None:
-        check_rows(rows, self.node.output_schema(output))
+        _check_rows(rows, self.node.output_schema(output))
         if output == MAIN:
-            check_times(rows)
+            _check_times(rows)
         assert rows.timestamps is not None
         for at, row in zip(rows.timestamps.tolist(), rows.batch.to_pylist(), strict=True):
             outputs[output].append(row | {TIME: at, PHASE: phase} if self.stamped else row)
@@ -162,11 +173,16 @@ class StepHarness:
 
 def step_of(stream: Stream) -> Node:
     """The keyed step whose results a stream is."""
+    if not isinstance(stream, Stream):
+        raise BuildError(
+            f"a harness takes the stream that a keyed step (a window, a join, a process function) returned,"
+            f" not {stream!r}"
+        )
     graph, at = stream._graph, stream._port.node  # noqa: SLF001 - what a builder made is taken apart
     if isinstance(stream, WindowResult):
         at = stream._step  # noqa: SLF001
     node = graph.nodes[at]
-    if not node.keyed:
+    if not node.keyed or isinstance(node, Repartition):
         raise BuildError(
             f"a harness runs one keyed step (a window, a join, a process function after key_by); '{node.uid}' is a"
             f" {node.verb}: pass the stream that the keyed step returned, or use run_local"
@@ -174,12 +190,17 @@ def step_of(stream: Stream) -> Node:
     return node
 
 
+def _check_shards(shards: int) -> None:
+    if not 1 <= shards <= KEY_GROUPS:
+        raise BuildError(f"a harness has 1 to {KEY_GROUPS} shards, not {shards!r}")
+
+
 def moment(epoch: StepEpoch) -> Moment:
-    """The time of an epoch as its operator is told."""
+    """The time of an epoch, as its operator gets it."""
     return Moment(epoch.before, epoch.watermark, epoch.clock_before, epoch.clock)
 
 
-def runs(rows: Sequence[SidedRow], size: int) -> Iterator[Sequence[SidedRow]]:
+def _runs(rows: Sequence[SidedRow], size: int) -> Iterator[Sequence[SidedRow]]:
     """Rows in batches of at most so many, each of one source partition; an empty one if there is none."""
     start = 0
     while start < max(1, len(rows)):
@@ -202,15 +223,15 @@ def timed_rows(schema: pa.Schema, timed: Sequence[Any]) -> Rows:
     return Rows(batch, times, Origin(source, partition, offsets, partition))
 
 
-def check_times(rows: Rows) -> None:
-    """A result has the last microsecond of its window, also one that is withdrawn: what counted it takes it back."""
+def _check_times(rows: Rows) -> None:
+    """A result has the last microsecond of its window, also one that is retracted: what counted it takes it back."""
     if "window_end" in rows.batch.schema.names:
         ends = rows.batch.column("window_end").cast(pa.int64()).to_numpy()
         representable = ends < _LAST_US
         assert (rows.timestamps == ends - 1)[representable].all()
 
 
-def check_rows(rows: Rows, schema: pa.Schema) -> None:
+def _check_rows(rows: Rows, schema: pa.Schema) -> None:
     """What every output must be, whatever is in it."""
     assert rows.batch.schema == schema
     rows.batch.validate(full=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import headrace
+from headrace import testing
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +20,10 @@ WindowedStream approx_count_distinct approx_quantile approx_quantiles approx_top
 read_state state stddev sum triggers variance when why windows
 """.split()
 
+TESTING = """
+Database Killed LocalEpoch LocalResult Log LogRecord OpenTransaction OperatorHarness SinkReport SourceReport check_sink check_source cut fail run_local
+""".split()
+
 
 def public_modules() -> list[str]:
     """Every module without an underscore in its path."""
@@ -28,6 +33,10 @@ def public_modules() -> list[str]:
 
 def test_the_facade_is_exactly_this() -> None:
     assert sorted(headrace.__all__) == sorted(FACADE)
+
+
+def test_the_tools_to_test_with_are_exactly_these() -> None:
+    assert sorted(testing.__all__) == sorted(TESTING)
 
 
 def test_the_facade_has_what_it_lists() -> None:

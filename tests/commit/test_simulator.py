@@ -16,6 +16,7 @@ import pytest
 from headrace._commit import publication, recovery
 from headrace._commit.protocol import Action, Publish, RecoveryFacts, decide
 from headrace.endpoints import Receipt
+from headrace.testing.memory_disk import memory_disk
 
 _spec = importlib.util.spec_from_file_location(
     "simulator", Path(__file__).with_name("simulator.py")
@@ -31,8 +32,7 @@ SEEDS = int(os.environ.get("HEADRACE_SIMULATOR_SEEDS", "300"))
 
 @contextmanager
 def fresh_directory() -> Iterator[Path]:
-    memory = Path("/dev/shm")
-    root = Path(tempfile.mkdtemp(prefix="headrace-sim-", dir=memory if memory.is_dir() else None))
+    root = Path(tempfile.mkdtemp(prefix="headrace-sim-", dir=memory_disk()))
     try:
         yield root / "checkpoint"
     finally:

@@ -39,7 +39,7 @@ class WindowOracle:
     """What a window step must say. Rows that cannot be used are kept in `errors`, side outputs in `sides`.
 
     >>> from headrace.aggregates import count
-    >>> from headrace.testing import StepEpoch
+    >>> from headrace.testing.epochs import StepEpoch
     >>> from headrace.windows import Window
     >>> oracle = WindowOracle(Window(10, 10), 0, ("k",), [("rows", count())])
     >>> results, late = oracle.run([StepEpoch(-1, 3, [(5, {"k": 1})]), StepEpoch(3, 9)])

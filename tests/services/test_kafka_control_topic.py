@@ -6,7 +6,8 @@ import pytest
 
 from headrace.connectors.kafka import KafkaSink
 from headrace.errors import CheckpointMismatch, SinkRefused
-from tests.services.kafka_sinks import Run, committed, rows
+from tests.connectors.kafka.publishing_run import Run, rows
+from tests.services.kafka_sinks import committed
 from tests.services.kafka_topics import Topics
 
 pytestmark = pytest.mark.services

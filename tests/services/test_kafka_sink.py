@@ -17,7 +17,8 @@ import headrace as hr
 from headrace.connectors.kafka import KafkaSink, NewTopic
 from headrace.connectors.kafka.writing import publishing
 from headrace.errors import CheckpointDamaged, CheckpointMismatch, SinkRefused
-from tests.services.kafka_sinks import SCHEMA, Run, committed, rows, values
+from tests.connectors.kafka.publishing_run import SCHEMA, Run, rows
+from tests.services.kafka_sinks import committed, values
 
 pytestmark = pytest.mark.services
 

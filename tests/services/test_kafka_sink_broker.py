@@ -18,7 +18,8 @@ from headrace.connectors.kafka.writing.markers import Marker
 from headrace.connectors.kafka.writing.records import Chunk
 from headrace.endpoints import DeliveryGuarantee, Publisher
 from headrace.errors import SinkError, SinkRefused
-from tests.services.kafka_sinks import Run, committed, rows, values
+from tests.connectors.kafka.publishing_run import Run, rows
+from tests.services.kafka_sinks import committed, values
 
 pytestmark = pytest.mark.services
 

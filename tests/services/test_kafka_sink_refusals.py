@@ -10,7 +10,8 @@ import pytest
 import headrace as hr
 from headrace.connectors.kafka import KafkaSink
 from headrace.errors import SinkRefused
-from tests.services.kafka_sinks import Run, committed, rows
+from tests.connectors.kafka.publishing_run import Run, rows
+from tests.services.kafka_sinks import committed
 from tests.services.kafka_topics import Topics
 
 pytestmark = pytest.mark.services

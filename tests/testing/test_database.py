@@ -187,6 +187,20 @@ def test_requests_that_mean_nothing_are_refused() -> None:
         database.rows("t")
 
 
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("create view t as select 1 as v", "'t' is a view"),
+        ("create table t (v int primary key) without rowid", "'t' is WITHOUT ROWID"),
+    ],
+)
+def test_rows_in_no_known_order_are_not_shown(statement: str, words: str) -> None:
+    database = Database()
+    database.execute(statement)
+    with pytest.raises(BuildError, match=rf"{words}: read it with execute"):
+        database.rows("t")
+
+
 def test_a_database_goes_with_its_object() -> None:
     database = Database()
     directory = Path(database.address.removeprefix("sqlite://")).parent

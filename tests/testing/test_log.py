@@ -96,6 +96,19 @@ def test_brokers_that_do_not_answer_once_are_asked_again(asked: Request) -> None
     log.fail(asked)
     copy(log)
     check(log)
+    assert log.unreached == 0
+
+
+@pytest.mark.parametrize("moment", get_args(Moment))
+@pytest.mark.parametrize("asked", sorted(set(get_args(Request)) - {"abort"}))
+def test_a_process_killed_at_any_request_is_started_again(asked: Request, moment: Moment) -> None:
+    """Also at those of the first start."""
+    log = filled()
+    log.kill(asked, moment=moment)
+    # Offsets of groups are committed on another thread, which may do so when all rows are published.
+    assert copy(log).restarts in ({0, 1} if asked == "groups" else {1})
+    assert log.unreached == 0
+    check(log)
 
 
 def test_a_transaction_that_timed_out_is_published_anew() -> None:

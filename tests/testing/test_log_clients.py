@@ -32,6 +32,37 @@ def code(error: pytest.ExceptionInfo[KafkaException]) -> int:
     return int(error.value.args[0].code())
 
 
+def test_topics_that_a_log_does_not_have_are_refused(log: Log) -> None:
+    words = r"there is no topic 'absent' in Log\(memory://log-\d+\); there are \['t'\]"
+    for asked in (
+        lambda: log.append("absent", []),
+        lambda: log.read("absent"),
+        lambda: log.remove("absent"),
+        lambda: log.remove_before("absent", 0, 1),
+        lambda: log.open_transaction("absent"),
+    ):
+        with pytest.raises(BuildError, match=words):
+            asked()
+
+
+@pytest.mark.parametrize("number", [1, -1])
+def test_partitions_that_a_topic_does_not_have_are_refused(log: Log, number: int) -> None:
+    words = rf"there is no partition {number} of topic 't' in .*; it has 0 to 0"
+    for asked in (
+        lambda: log.append("t", [b"1"], partition=number),
+        lambda: log.remove_before("t", number, 1),
+        lambda: log.open_transaction("t", number),
+    ):
+        with pytest.raises(BuildError, match=words):
+            asked()
+
+
+def test_a_row_without_the_key_column_is_refused_and_no_row_is_added(log: Log) -> None:
+    with pytest.raises(BuildError, match=r"key='k' is no column of .*; it has \['n'\]"):
+        log.append("t", [{"k": "a"}, {"n": 1}], key="k")
+    assert log.read("t") == []
+
+
 def test_marks_take_offsets_and_a_reader_stops_at_an_open_transaction(log: Log) -> None:
     first = begun(log)
     first.produce("t", b"1", None, 0)

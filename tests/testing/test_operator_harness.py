@@ -28,7 +28,7 @@ class Payment:
 
 
 class Reminder(hr.KeyedProcessFunction):
-    """Tells a minute after the last payment, by event time, and an hour after the first, by the clock."""
+    """Reports a minute after the last payment, by event time, and an hour after the first, by the clock."""
 
     total: hr.state.Value[int]
 
@@ -132,11 +132,61 @@ def test_a_join_has_two_inputs() -> None:
     harness.row(Payment("ann", 4), at=NOON + SECOND, input=1)
     harness.row(Payment("ann", 5), at=NOON + 2 * SECOND, input=1)
     assert [(row["amount"], row["amount_right"]) for row in harness.take()] == [(3, 4)]
+    harness.watermark(NOON + 10 * SECOND)
+    harness.row(Payment("ann", 6), at=NOON, input=1)
+    assert [row["amount"] for row in harness.take("late_right")] == [6]
+    with pytest.raises(BuildError, match="no input 2; it has 0 and 1"):
+        harness.row(Payment("ann", 3), at=NOON, input=2)
 
 
 def test_a_step_without_a_key_is_refused_with_what_to_do() -> None:
     with pytest.raises(BuildError, match=r"runs one keyed step.*'small' is a filter.*run_local"):
         OperatorHarness(payments().filter(hr.col("amount") < 3, uid="small"))
+
+
+@pytest.mark.parametrize("other", ["nope", payments().key_by("name")])
+def test_what_no_step_returned_is_refused(other: Any) -> None:
+    with pytest.raises(BuildError, match=r"takes the stream that a keyed step .* returned, not"):
+        OperatorHarness(other)
+
+
+def test_a_step_that_only_moves_rows_is_refused() -> None:
+    with pytest.raises(BuildError, match=r"runs one keyed step .* 'moved' is a repartition"):
+        OperatorHarness(payments().rebalance(uid="moved"))
+
+
+@pytest.mark.parametrize("shards", [0, 129])
+def test_a_number_of_shards_that_no_job_has_is_refused(
+    reminder: OperatorHarness, shards: int
+) -> None:
+    words = f"1 to 128 shards, not {shards}"
+    with pytest.raises(BuildError, match=words):
+        OperatorHarness(payments().key_by("name").first(uid="first"), shards=shards)
+    reminder.row(Payment("ann", 3), at=NOON)
+    with pytest.raises(BuildError, match=words):
+        reminder.restore(shards)
+    reminder.end()
+    assert len(reminder.take()) == 1
+
+
+@pytest.mark.parametrize("number", [1, -1])
+def test_an_input_that_a_step_does_not_have_is_refused(
+    reminder: OperatorHarness, number: int
+) -> None:
+    with pytest.raises(BuildError, match=rf"no input {number}; it has 0$"):
+        reminder.row(Payment("ann", 3), at=NOON, input=number)
+
+
+def test_a_column_that_an_input_does_not_have_is_refused(reminder: OperatorHarness) -> None:
+    with pytest.raises(BuildError, match=r"no column amuont; its columns are name, amount, at"):
+        reminder.row({"name": "ann", "amuont": 3}, at=NOON)
+
+
+def test_an_output_that_a_step_does_not_have_is_refused(reminder: OperatorHarness) -> None:
+    with pytest.raises(BuildError, match=r"no output 'laet'; it has main, late, errors, big$"):
+        reminder.take("laet")
+    with pytest.raises(BuildError, match="no output 'late_right'"):
+        reminder.take("late_right")
 
 
 def test_a_time_without_a_zone_is_refused(reminder: OperatorHarness) -> None:

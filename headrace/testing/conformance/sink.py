@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from headrace.endpoints import Sink
 from headrace.testing.conformance.scenarios import Bench, scenarios
 from headrace.testing.conformance.script import MakeRow, Script, example_row
 from headrace.testing.conformance.travel import travelled
+from headrace.testing.memory_disk import memory_disk
 
 __all__ = ["SinkReport", "check_sink"]
 
@@ -66,7 +66,7 @@ def check_sink(
     checked = sink if isinstance(sink, Sink) else sink()
     columns = schema or _SCHEMA
     travelled(checked).validate(columns)
-    with tempfile.TemporaryDirectory(prefix="headrace-check-", dir=_memory_disk()) as directory:
+    with tempfile.TemporaryDirectory(prefix="headrace-check-", dir=memory_disk()) as directory:
         script = Script(row or example_row, key, columns)
         limit_s, chance = patience.total_seconds(), random.Random(seed)
         bench = Bench(checked, script, read, Path(directory), ordered, limit_s, inside, chance)
@@ -118,8 +118,3 @@ def _told(name: str, failed: list[tuple[str, list[str]]], tried: int) -> str:
         if len(problems) > _ROWS_TOLD:
             lines.append(f"    and {len(problems) - _ROWS_TOLD} more")
     return "\n".join(lines)
-
-
-def _memory_disk() -> str | None:
-    """Staging is synced file by file, which a test need not wait for."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a name of its own in it

@@ -31,7 +31,7 @@ class Connection:
         self._wrote = False
 
     def cursor(self) -> "Cursor":
-        """A cursor of its own."""
+        """A new cursor."""
         return Cursor(self, self._real.cursor())
 
     def begin(self, *, reading: bool = False) -> None:

@@ -16,10 +16,11 @@ from headrace.connectors.databases.names import parse_table
 from headrace.connectors.databases.sink import Mode, TableSink
 from headrace.connectors.databases.source import TableSource
 from headrace.errors import BuildError
-from headrace.testing.database.connection import Connection
+from headrace.testing.database.connection import Connection, Cursor
 from headrace.testing.database.dialect import SCHEME, SqliteDialect, opened
 from headrace.testing.database.faults import Fault, Faults, Step, faults_of
 from headrace.testing.database.sqlite_types import readers
+from headrace.testing.memory_disk import memory_disk
 
 __all__ = ["Database"]
 
@@ -46,9 +47,7 @@ class Database:
     """
 
     def __init__(self) -> None:
-        # Staging is synced to disk, which a test need not wait for.
-        quick = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a name of its own in it
-        directory = tempfile.mkdtemp(prefix="headrace-database-", dir=quick)
+        directory = tempfile.mkdtemp(prefix="headrace-database-", dir=memory_disk())
         weakref.finalize(self, _remove, directory, os.getpid())
         path = Path(directory) / "database"
         path.touch()
@@ -97,13 +96,15 @@ class Database:
         )
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """The committed rows of a table, in the order in which they were added. Nothing that was asked for fails this."""
+        """The committed rows of a table, in the order in which they were added. Nothing that was asked for fails this.
+
+        It reads tables that have a rowid; `execute` also reads views and tables that are declared WITHOUT ROWID.
+        """
         name = parse_table(table, "table", longest=_DIALECT.longest_name)
         with contextlib.closing(Connection(opened(self.address), Faults())) as connection:
             connection.begin(reading=True)
             cursor = connection.cursor()
-            if _DIALECT.find_table(cursor, name) is None:
-                raise BuildError(f"There is no table {table!r}; nothing has made it so far.")
+            _check_readable(cursor, str(name))
             columns = _DIALECT.columns(cursor, name)
             read = readers(columns, parse_json=True)
             cursor.execute(f"SELECT * FROM {_DIALECT.place(name)} ORDER BY rowid")  # noqa: S608 - quoted
@@ -123,7 +124,7 @@ class Database:
         "connect"    no connection is opened: the database is away
         "write"      before rows of an epoch are written, or those that it deletes
         "commit"     before the commit of such rows takes effect; with `applied`, before the client hears that it did
-        "statement"  before any statement, also those of a start, which looks at the table and takes it over
+        "statement"  before any statement, also those of a start, which reads the table's columns and takes it over
 
         What a connection had not committed is undone.
         """
@@ -141,6 +142,19 @@ class _DatabaseSink(TableSink):
 
 class _DatabaseSource(TableSource):
     _dialect = _DIALECT
+
+
+def _check_readable(cursor: Cursor, table: str) -> None:
+    cursor.execute("SELECT type, wr FROM pragma_table_list WHERE name = %s", (table,))
+    kind, unordered = cursor.fetchone() or (None, None)
+    if kind is None:
+        raise BuildError(f"There is no table {table!r}; nothing has made it so far.")
+    if kind != "table" or unordered:
+        found = "is WITHOUT ROWID" if unordered else f"is a {kind}"
+        raise BuildError(
+            f"rows() reads tables in the order in which rows were added, and {table!r} {found}:"
+            " read it with execute()."
+        )
 
 
 def _remove(directory: str, owner: int) -> None:

@@ -173,7 +173,7 @@ class SqliteDialect(Dialect):
 
 
 def opened(address: str) -> sqlite3.Connection:
-    """A connection that leaves transactions to its caller. The committer publishes in a thread of its own."""
+    """A connection that leaves transactions to its caller. The committer publishes in its own thread."""
     path = address.removeprefix(SCHEME)
     connection = sqlite3.connect(
         f"file:{path}?mode=rw",

@@ -108,7 +108,9 @@ class AdminClient:
         return {key: SimpleNamespace(value=value) for key, value in settings.items()}
 
     def _create(self, wanted: Any) -> None:
-        self._broker.create(wanted.topic, wanted.num_partitions, wanted.config or {})
+        self._broker.create(
+            wanted.topic, wanted.num_partitions, wanted.config or {}, wanted.replication_factor
+        )
 
     def _offset(self, place: Place, spec: Any, *, committed_only: bool) -> int:
         try:

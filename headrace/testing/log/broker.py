@@ -28,6 +28,8 @@ class Topic:
 
     partitions: list[Partition]
     settings: Mapping[str, str]
+    #: As it was asked for; -1 leaves the number of copies to the brokers.
+    replication: int = -1
     id: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
@@ -76,7 +78,8 @@ class Broker:
 
     def kill(self) -> None:
         """Kill the process of every producer that is open now."""
-        self.generation += 1
+        with self.lock:
+            self.generation += 1
         raise Killed("the test killed this producer")
 
     def partition(self, place: Place) -> Partition:
@@ -88,11 +91,15 @@ class Broker:
             raise failure("_UNKNOWN_PARTITION")
         return topic.partitions[place[1]]
 
-    def create(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+    def create(
+        self, name: str, partitions: int, settings: Mapping[str, str], replication: int = -1
+    ) -> None:
         """Make a topic."""
         if name in self.topics:
             raise failure("TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists.")
-        self.topics[name] = Topic([Partition() for _ in range(partitions)], dict(settings))
+        self.topics[name] = Topic(
+            [Partition() for _ in range(partitions)], dict(settings), replication
+        )
 
     def take_over(self, name: str) -> int:
         """Give a transactional id to a new producer: its epoch. What the older one had open is aborted."""

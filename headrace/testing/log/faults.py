@@ -80,6 +80,12 @@ class Faults:
         for action in actions:
             action()
 
+    @property
+    def unreached(self) -> int:
+        """How often something is still to happen."""
+        with self._lock:
+            return sum(fault.times for fault in self._waiting)
+
     def _is_due(self, fault: _Fault) -> bool:
         if fault.skip:
             fault.skip -= 1

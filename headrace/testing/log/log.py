@@ -19,10 +19,10 @@ from headrace.connectors.kafka.reading.positions import millis
 from headrace.connectors.kafka.writing.partitioner import hashes, partitions
 from headrace.errors import BuildError
 from headrace.testing.log.admin import AdminClient
-from headrace.testing.log.broker import Broker
+from headrace.testing.log.broker import Broker, Topic
 from headrace.testing.log.consumer import Consumer
 from headrace.testing.log.faults import Moment, Request, failure
-from headrace.testing.log.partition import Content, Header, Transaction
+from headrace.testing.log.partition import Content, Header, Partition, Transaction
 from headrace.testing.log.producer import Producer
 
 __all__ = ["Isolation", "Log", "LogRecord", "OpenTransaction"]
@@ -115,16 +115,16 @@ class Log:
         `key` is a column, whose values go to partitions as Kafka's clients send them; without it rows go round, or to
         `partition`. `at` is their timestamp.
         """
-        count = len(self._broker.topics[topic].partitions)
         at_ms = time.time_ns() // 1_000_000 if at is None else millis(at)
-        for number, row in enumerate(rows):
-            named = _key(row, key)
-            target = number % count if partition is None else partition
-            if partition is None and named is not None:
-                target = int(partitions(hashes(pa.array([named], pa.binary())), count)[0])
-            content = Content(_value(row), named, None, at_ms)
-            with self._broker.lock:
-                self._broker.append((topic, target), content, None, -1)
+        contents = [Content(_value(row), _key(row, key), None, at_ms) for row in rows]
+        with self._broker.lock:
+            count = len(self._topic(topic).partitions)
+            for number, content in enumerate(contents):
+                target = number % count if partition is None else partition
+                if partition is None and content.key is not None:
+                    hashed = hashes(pa.array([content.key], pa.binary()))
+                    target = int(partitions(hashed, count)[0])
+                self._partition(topic, target).append(content)
 
     def read(self, topic: str, isolation: Isolation = "read_committed") -> list[Any]:
         """The rows of a topic, one partition after the other, from JSON."""
@@ -137,23 +137,26 @@ class Log:
         with self._broker.lock:
             return [
                 _record(number, offset, content)
-                for number, partition in enumerate(self._broker.topics[topic].partitions)
+                for number, partition in enumerate(self._topic(topic).partitions)
                 for offset, content in partition.visible(0, committed_only=committed_only)
             ]
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """What a consumer group has committed, by topic and partition."""
-        return dict(self._broker.groups.get(group, {}))
+        with self._broker.lock:
+            return dict(self._broker.groups.get(group, {}))
 
     def remove(self, topic: str) -> None:
         """Remove a topic; one that is made later is another one, even with the same name."""
         with self._broker.lock:
+            self._topic(topic)
             del self._broker.topics[topic]
 
     def remove_before(self, topic: str, partition: int, offset: int) -> None:
         """Remove the oldest records of a partition, as retention does."""
-        found = self._broker.partition((topic, partition))
-        found.first = min(max(found.first, offset), found.end)
+        with self._broker.lock:
+            found = self._partition(topic, partition)
+            found.first = min(max(found.first, offset), found.end)
 
     def open_transaction(
         self,
@@ -163,10 +166,11 @@ class Log:
     ) -> OpenTransaction:
         """Begin a transaction of another application, with these records in it."""
         transaction = Transaction()
+        contents = [Content(_value(row)) for row in rows]
         with self._broker.lock:
-            for row in rows:
-                content = Content(_value(row))
-                self._broker.partition((topic, partition)).append(content, transaction)
+            found = self._partition(topic, partition)
+            for content in contents:
+                found.append(content, transaction)
         return OpenTransaction(self._broker, transaction)
 
     def expire(self) -> None:
@@ -213,12 +217,32 @@ class Log:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """No broker answers meanwhile."""
+        """No broker answers meanwhile. The first start of a job waits 30 seconds for them, in real time, then fails."""
         self._broker.away = True
         try:
             yield
         finally:
             self._broker.away = False
+
+    @property
+    def unreached(self) -> int:
+        """How often what was asked for with `fail`, `kill` and `at` has not happened."""
+        return self._broker.faults.unreached
+
+    def _topic(self, name: str) -> Topic:
+        found = self._broker.topics.get(name)
+        if found is None:
+            known = sorted(self._broker.topics)
+            raise BuildError(f"there is no topic {name!r} in {self}; there are {known}")
+        return found
+
+    def _partition(self, topic: str, number: int) -> Partition:
+        known = self._topic(topic).partitions
+        if not 0 <= number < len(known):
+            raise BuildError(
+                f"there is no partition {number!r} of topic {topic!r} in {self}; it has 0 to {len(known) - 1}"
+            )
+        return known[number]
 
 
 def _value(row: Mapping[str, Any] | bytes | None) -> bytes | None:
@@ -238,6 +262,8 @@ def _key(row: Mapping[str, Any] | bytes | None, column: str | None) -> bytes | N
         return None
     if not isinstance(row, Mapping):
         raise BuildError(f"key={column!r} is a column, and the record {row!r} has none")
+    if column not in row:
+        raise BuildError(f"key={column!r} is no column of the row {row!r}; it has {list(row)}")
     found = row[column]
     return None if found is None else str(found).encode()
 

@@ -1,7 +1,6 @@
 """The table publisher on a database that loses connections: every epoch once and whole, and no row of a start that was replaced."""
 
 import itertools
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from headrace.endpoints import Publisher, Receipt, SinkContext
 from headrace.errors import HeadraceError, SinkError, SinkRefused
 from headrace.testing.database import Database
+from headrace.testing.memory_disk import memory_disk
 
 CHANGING = pa.schema({"id": pa.int64(), "v": pa.string(), "change": pa.string()})
 ADDING = pa.schema({"id": pa.int64(), "v": pa.string()})
@@ -77,8 +77,7 @@ class World:
 @pytest.fixture
 def spool() -> Iterator[Path]:
     """In memory, where that can be: staged files are synced one by one, some thousand in all."""
-    quick = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=quick) as directory:
+    with tempfile.TemporaryDirectory(dir=memory_disk()) as directory:
         yield Path(directory)
 
 

@@ -103,7 +103,7 @@ def test_with_a_promise_a_broker_that_is_away_is_waited_for_and_then_an_error_to
 
 
 @pytest.mark.parametrize("guarantee", [EXACTLY_ONCE, AT_LEAST_ONCE])
-def test_a_lane_goes_on_when_the_broker_is_back(guarantee: DeliveryGuarantee, log: Log) -> None:
+def test_a_lane_continues_when_the_broker_is_back(guarantee: DeliveryGuarantee, log: Log) -> None:
     lane = opened_lane(settings(log.address, guarantee))
     with pytest.raises(SinkError, match="Connection refused") as raised, log.away():
         lane.publish(3, lambda: [ROWS])

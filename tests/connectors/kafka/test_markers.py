@@ -86,7 +86,7 @@ def test_a_marker_that_follows_the_end_in_the_same_answer_is_seen(read: Read) ->
     assert read(6, decided=decided, undecided=undecided) == NEXT
 
 
-def test_an_end_that_lags_behind_is_not_taken_for_the_end(read: Read) -> None:
+def test_an_end_that_lags_is_not_taken_for_the_end(read: Read) -> None:
     """A broker that has just become the leader may not know yet how far the partition goes."""
     decided = [[Record(0, MARKER), Record(2)], [Record(3, NEXT), Record(5)]]
     undecided = [[Record(2)], [Record(3, NEXT), Record(5)]]

@@ -10,7 +10,7 @@ from headrace.connectors.kafka import KafkaSink, NewTopic
 from headrace.endpoints import Publisher
 from headrace.errors import SinkError, SinkRefused
 from headrace.testing.log import Log
-from tests.services.kafka_sinks import Run, rows
+from tests.connectors.kafka.publishing_run import Run, rows
 
 TAKEN_OVER = "start 2 of this job has taken sink 'out' over; this is start 1"
 EPOCHS = 3

@@ -24,6 +24,8 @@ def test_a_topic_is_not_made_with_fewer_copies_than_the_brokers_would(log: Log) 
     with pytest.raises(SinkRefused, match=r"too few brokers .* replication="):
         topics.create("orders", NewTopic(partitions=3))
     assert topics.count("orders") is None
+    topics.create("orders", NewTopic(partitions=3))
+    assert log._broker.topics["orders"].replication == -1
 
 
 def test_a_topic_that_was_there_keeps_its_number(log: Log) -> None:
