@@ -10,7 +10,6 @@ the mutation. A run of all mutations writes tests/mutations/RESULTS.md and fails
 import argparse
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
@@ -20,10 +19,11 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
+
+from scripts import checkout
 
 __all__ = [
     "MUTATIONS",
@@ -41,13 +41,14 @@ __all__ = [
     "turns",
 ]
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = checkout.ROOT
 MUTATIONS = ROOT / "tests" / "mutations"
 #: From the fastest to the slowest.
 RINGS = ("pure", "spark", "services", "crash")
 #: So many may escape the pure ring.
 MAY_ESCAPE = 2
 
+_PROGRAM = "scripts/long mutations"
 #: It fails in each mutated copy, because a patch does not apply twice.
 _NOT_A_PROOF = "tests/architecture/test_mutations.py"
 _PATIENCE_S = 3600
@@ -98,7 +99,9 @@ def main(arguments: Sequence[str]) -> int:
             findings.append(finding)
             print(f"{number}/{len(chosen)} {_sentence(finding)}", flush=True)
     if not options.names and not options.quick:
-        (MUTATIONS / "RESULTS.md").write_text(report(findings, _circumstances(arguments)))
+        (MUTATIONS / "RESULTS.md").write_text(
+            report(findings, checkout.circumstances(" ".join([_PROGRAM, *arguments])))
+        )
     return 0 if is_enough(findings, may_escape=0 if options.names else MAY_ESCAPE) else 1
 
 
@@ -132,7 +135,7 @@ def report(findings: Sequence[Finding], circumstances: str) -> str:
     ]
     return "\n".join(
         [
-            "# scripts/long mutations",
+            f"# {_PROGRAM}",
             "",
             circumstances,
             "",
@@ -151,12 +154,9 @@ def copied_tree() -> Iterator[Path]:
     """A copy of the working tree with what is not committed yet; its `headrace` is the one that tests there import."""
     with tempfile.TemporaryDirectory(prefix="headrace-mutations-") as directory:
         tree = Path(directory).resolve() / "tree"
-        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        listed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-        for name in filter(None, listed.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, tree / name)
+        for name in checkout.files():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
         _check_what_is_imported(tree)
         yield tree
 
@@ -234,7 +234,7 @@ def _check_that_it_passes(tree: Path, test: str) -> None:
 
 def _apply(mutation: Mutation, tree: Path, *options: str) -> None:
     # Without the ceiling, a repository around the directory of temporary files would change what paths mean.
-    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}
+    environment = {**checkout.outside_of_hooks(), "GIT_CEILING_DIRECTORIES": str(tree.parent)}
     subprocess.run(
         ["git", "apply", *options, str(mutation.path)], cwd=tree, env=environment, check=True
     )
@@ -255,15 +255,6 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.mutation.name}: {outcome} ({finding.seconds:.0f} s)"
 
 
-def _circumstances(arguments: Sequence[str]) -> str:
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    commit = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, commit {commit.stdout.strip()}, {os.cpu_count()} cores,"
-        f" Python {platform.python_version()}: `{' '.join(['scripts/long mutations', *arguments])}`"
-    )
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -273,9 +264,7 @@ def _cell(text: str) -> str:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="scripts/long mutations", description=(__doc__ or "").splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog=_PROGRAM, description=(__doc__ or "").splitlines()[0])
     names = [mutation.name for mutation in all_mutations()]
     parser.add_argument("names", nargs="*", metavar="NAME", help="; ".join(names))
     parser.add_argument("--ring", dest="rings", action="append", choices=RINGS)

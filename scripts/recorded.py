@@ -9,17 +9,17 @@ arguments says so by its command.
 """
 
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
+
+from scripts import checkout
 
 __all__ = ["RUNS", "LongRun", "main", "overview", "report"]
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT: Path = checkout.ROOT
 #: Everything from here on in pytest's output is its summary.
 _SUMMARY = "ring  "
 
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
     if not run.writes:
         folder = ROOT / "tests" / "long"
         folder.mkdir(exist_ok=True)
-        (folder / f"{name}.md").write_text(report(name, more, said, _commit()))
+        (folder / f"{name}.md").write_text(report(name, more, said))
     return running.returncode
 
 
@@ -95,22 +95,13 @@ def overview() -> str:
     return "\n".join(f"{name:12}{run.says}" for name, run in RUNS.items())
 
 
-def report(name: str, more: Sequence[str], said: Sequence[str], commit: str) -> str:
+def report(name: str, more: Sequence[str], said: Sequence[str]) -> str:
     """The file of one run: when, of which commit, on what, and the end of what it said."""
     start = next((at for at, line in enumerate(said) if line.startswith(_SUMMARY)), 0)
     variables = (f"{key}={value}" for key, value in RUNS[name].environment.items())
     command = " ".join([*variables, "python", *RUNS[name].arguments, *more])
-    when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    where = f"commit {commit}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    lines = [f"# scripts/long {name}", "", f"{when}, {where}: `{command}`", "", "```"]
+    lines = [f"# scripts/long {name}", "", checkout.circumstances(command), "", "```"]
     return "\n".join([*lines, *said[start:], "```", ""])
-
-
-def _commit() -> str:
-    """The commit, and whether the tree differs from it."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def test_a_run_that_writes_its_own_report_is_not_recorded(
 
 
 def test_a_run_that_breaks_off_is_recorded_as_a_whole() -> None:
-    assert report("kills", (), ["an error"], "abc").endswith("```\nan error\n```\n")
+    assert report("kills", (), ["an error"]).endswith("```\nan error\n```\n")
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -1,4 +1,4 @@
-"""Each mutation still fits the code, and the program that tries them tells what is noticed from what is not."""
+"""Each mutation still fits the code, and the program that tries them distinguishes what is noticed from what is not."""
 
 import subprocess
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.checkout import outside_of_hooks
 from scripts.mutations import (
     MUTATIONS,
     ROOT,
@@ -33,8 +34,8 @@ def tree() -> Iterator[Path]:
         yield tree
 
 
-def test_there_are_25() -> None:
-    assert len(all_mutations()) == 25
+def test_there_are_at_least_25() -> None:
+    assert len(all_mutations()) >= 25
 
 
 @pytest.mark.parametrize("path", sorted(MUTATIONS.glob("*.patch")), ids=lambda path: path.stem)
@@ -43,6 +44,7 @@ def test_a_patch_fits_the_code_and_names_tests(path: Path) -> None:
     checked = subprocess.run(
         ["git", "apply", "--check", str(path)],
         cwd=ROOT,
+        env=outside_of_hooks(),
         capture_output=True,
         text=True,
         check=False,

@@ -129,6 +129,46 @@ def test_a_wrong_last_result_is_found_where_the_number_of_firings_may_differ() -
     assert "runs that differ: row by row" in failure(replace(LATE, pipeline=only_first))
 
 
+def test_a_firing_that_is_there_twice_is_found_where_the_number_of_firings_may_differ() -> None:
+    def doubled(rows: hr.Stream) -> hr.Stream:
+        firings = LATE.pipeline(rows)
+        return firings.union(firings.filter(hr.col("firing") == 2))
+
+    text = failure(replace(LATE, pipeline=doubled))
+    twice = "fired more than once\nkey | window_end | firing\na   | 08:10      | 2\n"
+    assert twice in text
+    assert "runs that differ: row by row" in text
+
+
+def test_a_retraction_is_no_second_firing_of_what_it_retracts() -> None:
+    case = replace(
+        LATE,
+        pipeline=lambda rows: (
+            rows.key_by("key")
+            .window(TEN)
+            .allowed_lateness(timedelta(minutes=5))
+            .retracting()
+            .aggregate(total=hr.sum("value"))
+        ),
+        expected="""
+            key | window_end | firing | change | total
+            a   | 08:10      | 0      | +I     | 3
+            a   | 08:10      | 0      | -U     | 3
+            a   | 08:10      | 1      | +U     | 15
+        """,
+    )
+    check(case, "retracting", seeds=8)
+
+
+def test_firings_may_differ_only_where_rows_have_the_number_of_their_firing() -> None:
+    case = replace(
+        LATE,
+        pipeline=lambda rows: LATE.pipeline(rows).select("key", "window_end", "total"),
+        expected="key | window_end | total\na | 08:10 | 3\na | 08:10 | 15",
+    )
+    assert "there is no column 'firing'" in failure(case)
+
+
 def test_the_run_with_the_fewest_epochs_has_exactly_the_expected_firings() -> None:
     last = "key | window_end | pane | firing | total\na | 08:10 | late | 1 | 15"
     assert failure(replace(LATE, expected=last)).endswith("runs that differ: whole")
@@ -174,10 +214,10 @@ def test_changes_are_compared_as_the_table_that_they_add_up_to() -> None:
     assert "missing\nid | city\n1  | London\nsurplus\nid | city\n1  | Turin\n" in text
 
 
-def test_a_withdrawal_of_what_is_not_there_is_found_though_the_table_is_right_in_the_end() -> None:
+def test_a_retraction_of_what_is_not_there_is_found_though_the_table_is_right_in_the_end() -> None:
     rows = f"{CHANGES} 1 | London | -D\n 1 | London | +I"
     case = Case(inputs={"rows": rows}, pipeline=lambda rows: rows, expected="id | city")
-    assert "withdrawn before it was there: 1 | London" in failure(case)
+    assert "retracted before it was added: 1 | London" in failure(case)
 
 
 def test_an_output_that_is_not_expected_is_found() -> None:
@@ -216,6 +256,6 @@ def test_a_case_that_contradicts_itself_is_refused(wrong: dict[str, Any], messag
         replace(GOOD, **wrong)
 
 
-def test_every_case_has_a_name_of_its_own() -> None:
+def test_every_case_has_a_unique_name() -> None:
     names = [name for name, _ in all_cases()]
     assert len(names) == len(set(names)) > 100

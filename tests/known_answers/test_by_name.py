@@ -119,7 +119,7 @@ def test_time_stops_at_its_end(run: Any) -> None:
     assert [r["value"] for r in outputs["late"]] == [2]
 
 
-def test_late_rows_in_windows_of_their_own(run: Any) -> None:
+def test_late_rows_in_separate_windows(run: Any) -> None:
     """Ten minutes every five, lateness five. At W = 08:20 the rows of 08:01 and 08:06 are too late for all windows.
 
     [07:55 -- 08:05)  [08:00 -- 08:10)      8 (08:01) twice
@@ -150,8 +150,8 @@ def test_late_rows_in_windows_of_their_own(run: Any) -> None:
     assert outputs["late"] == []
 
 
-def test_late_rows_in_sessions_of_their_own(run: Any) -> None:
-    # W = 08:20, gap one minute: 1 and 2 touch and are one session of their own, 4 is another; 8 is in time.
+def test_late_rows_in_separate_sessions(run: Any) -> None:
+    # W = 08:20, gap one minute: 1 and 2 touch and are a separate session, 4 is another; 8 is in time.
     def build(s: Any) -> Any:
         window = s.key_by("key").window(Session(MINUTE)).on_late("own_window")
         return window.aggregate(t=hr.sum("value"))

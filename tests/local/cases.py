@@ -167,8 +167,8 @@ def expected(case: Case, epochs: Sequence[LocalEpoch]) -> Answer:
         rows, dead = _read(case, epoch)
         for uid, letters in dead.items():
             answer[uid] += letters
-        told = _told(case, epoch)
-        said = first.epoch(told._replace(rows=_timed(case, epoch, _steps(case, rows))))
+        given = _given(case, epoch)
+        said = first.epoch(given._replace(rows=_timed(case, epoch, _steps(case, rows))))
         results += said.ticked + said.settled
         late += said.late
         if case.second:
@@ -176,7 +176,7 @@ def expected(case: Case, epochs: Sequence[LocalEpoch]) -> Answer:
                 [(_us(r["window_end"]) - 1, r) for r in rows]
                 for rows in (said.ticked, said.settled)
             )
-            onward.append(told._replace(rows=again, early=early))
+            onward.append(given._replace(rows=again, early=early))
     answer |= {"results": results, "errors": [_letter(r) for r in first.errors]}
     if case.on_late == "side_output":
         answer["late"] = late
@@ -185,8 +185,8 @@ def expected(case: Case, epochs: Sequence[LocalEpoch]) -> Answer:
     return {uid: _bag(rows, uid) for uid, rows in answer.items()}
 
 
-def _told(case: Case, epoch: LocalEpoch) -> StepEpoch:
-    """The times of an epoch, as the first window is told them."""
+def _given(case: Case, epoch: LocalEpoch) -> StepEpoch:
+    """The times of an epoch, as the first window gets them."""
     sources = [f"source-{number}" for number in range(len(case.streams))]
     feeds = [CLOCK] if case.time == "processing" else sources
     return StepEpoch(

@@ -90,7 +90,7 @@ def found(sinks: Mapping[str, MemorySink]) -> dict[str, Bag]:
 def epochs_of(result: LocalResult, rows: Sequence[Any], time: str = "event") -> list[StepEpoch]:
     """The epochs as an oracle takes them."""
     feeds = [CLOCK] if time == "processing" else ["clicks", "views"]
-    told = []
+    given = []
     for epoch in result.epochs:
         came = []
         for side, uid in enumerate(("clicks", "views")):
@@ -98,7 +98,7 @@ def epochs_of(result: LocalResult, rows: Sequence[Any], time: str = "event") -> 
                 for row in rows[side][int(name)][first:last]:
                     at = epoch.clock_us if time == "processing" else us(row["at"])
                     came.append(SidedRow(at, row, side))
-        told.append(
+        given.append(
             StepEpoch(
                 min(epoch.before[feed] for feed in feeds),
                 min(epoch.watermarks[feed] for feed in feeds),
@@ -107,7 +107,7 @@ def epochs_of(result: LocalResult, rows: Sequence[Any], time: str = "event") -> 
                 clock=epoch.clock_us,
             )
         )
-    return told
+    return given
 
 
 def expected(window: Any, epochs: Sequence[StepEpoch], **said: Any) -> dict[str, Bag]:
@@ -115,11 +115,11 @@ def expected(window: Any, epochs: Sequence[StepEpoch], **said: Any) -> dict[str,
     oracle = WindowJoinOracle(
         window, [("user",), ("user",)], [list(schema) for schema in SCHEMAS], **said
     )
-    told = [oracle.epoch(epoch) for epoch in epochs]
+    answers = [oracle.epoch(epoch) for epoch in epochs]
     return {
-        "results": bag(row for each in told for row in each.ticked + each.settled),
-        "late_left": bag(row for each in told for row in each.late[0]),
-        "late_right": bag(row for each in told for row in each.late[1]),
+        "results": bag(row for each in answers for row in each.ticked + each.settled),
+        "late_left": bag(row for each in answers for row in each.late[0]),
+        "late_right": bag(row for each in answers for row in each.late[1]),
         "errors": bag({"at": row["at"]} for row in oracle.errors),
     }
 
@@ -171,21 +171,21 @@ def grouped(
 
 def without_keys(window: Any, epochs: Sequence[StepEpoch], how: str) -> dict[str, Bag]:
     """What becomes of rows without a key of preserved sides: each is alone in its session; those that are no errors."""
-    told: dict[str, list[Row]] = {output: [] for output in OUTPUTS}
+    found: dict[str, list[Row]] = {output: [] for output in OUTPUTS}
     for epoch in epochs:
         for at, fields, side, _ in epoch.rows:
             if fields["user"] is not None or side not in PRESERVED.get(how, ()):
                 continue
-            told["errors"].append({"at": fields["at"]})
+            found["errors"].append({"at": fields["at"]})
             ((start, end),) = spans_of(window, at, fields)
             if epoch.watermark >= end - 1:
-                told[("late_left", "late_right")[side]].append(fields)
+                found[("late_left", "late_right")[side]].append(fields)
                 continue
             row = SimpleNamespace(**fields)
             span = SimpleNamespace(start=instant(start), end=instant(end))
             both = (None, row) if side else (row, None)
-            told["results"].append(_joined(*both, span, right=how != "anti"))
-    return {output: bag(rows) for output, rows in told.items()}
+            found["results"].append(_joined(*both, span, right=how != "anti"))
+    return {output: bag(rows) for output, rows in found.items()}
 
 
 def all_pairs(how: str) -> Any:

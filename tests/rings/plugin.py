@@ -27,7 +27,8 @@ _SLOWEST = 20
 class RingPlugin:
     """One run of pytest; with xdist, one in the controller and one in each worker."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, budgets: Path = _BUDGETS) -> None:
+        self._budget_file = budgets
         self._chosen: list[str] = config.getoption("rings") or list(RINGS)
         self._has_budgets: bool = config.getoption("budgets")
         self._is_worker = hasattr(config, "workerinput")
@@ -36,7 +37,7 @@ class RingPlugin:
         self._by_test: dict[str, float] = defaultdict(float)
         self._tests: dict[str, set[str]] = defaultdict(set)
         self._running: dict[Any, str] = {}
-        self._cpu = CpuClock(lambda: list(self._running.values()))
+        self._cpu = CpuClock(self.working_on)
 
     # Choosing and ordering
 
@@ -71,6 +72,14 @@ class RingPlugin:
         self._by_test[report.nodeid] += report.duration
         self._tests[ring].add(report.nodeid)
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self._running.pop(node, None)
+
+    def working_on(self) -> list[str]:
+        """The ring of each process that has tests left."""
+        return list(self._running.values())
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._is_worker:
@@ -98,7 +107,7 @@ class RingPlugin:
         for ring in self._over_budget():
             terminalreporter.write_line(
                 f"OVER BUDGET: the {ring} ring took {self._minutes(ring):.2f} minutes,"
-                f" {self._budgets()[ring]:.1f} are allowed ({_BUDGETS.parent.name}/{_BUDGETS.name})",
+                f" {self._budgets()[ring]:.1f} are allowed ({self._budget_file.parent.name}/{self._budget_file.name})",
                 red=True,
             )
 
@@ -109,7 +118,7 @@ class RingPlugin:
         return self._seconds[ring] / self._processes / 60
 
     def _budgets(self) -> dict[str, float]:
-        budgets: dict[str, float] = tomllib.loads(_BUDGETS.read_text())["minutes"]
+        budgets: dict[str, float] = tomllib.loads(self._budget_file.read_text())["minutes"]
         return {
             ring: minutes * (2 if os.environ.get("CI") else 1) for ring, minutes in budgets.items()
         }

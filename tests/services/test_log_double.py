@@ -27,7 +27,7 @@ COMMITTED, ALL = "read_committed", "read_uncommitted"
 
 
 class World:
-    """Brokers, or a log in memory, with one topic of its own and a record of what was answered."""
+    """Brokers, or a log in memory, with its own topic and a record of what was answered."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -78,7 +78,9 @@ class World:
         with self.consumer(isolation) as consumer:
             consumer.assign([TopicPartition(self.topic, partition, start)])
             found: list[tuple[int, Any]] = []
+            until = time.monotonic() + WAIT_S
             while not found or not isinstance(found[-1][1], str):
+                assert time.monotonic() < until
                 found += map(_seen, consumer.consume(100, 0.02))
             return found
 
@@ -114,7 +116,7 @@ class World:
             found[name] = [asked[place].result(WAIT_S).offset, *marks]
         return found
 
-    def settle(self) -> None:
+    def await_marks(self) -> None:
         """Brokers answer before they write the marks of a transaction."""
         Topics(self.address, {}).await_decided({self.topic: 2})
 
@@ -140,7 +142,7 @@ def marks_take_offsets(world: World) -> None:
     world.transact(producer, "a", "b")
     world.transact(producer, "c", commit=False)
     world.transact(producer, "d")
-    world.settle()
+    world.await_marks()
     world.send(plain, "e")
     world.heard += [world.read(COMMITTED), world.read(ALL), world.read(COMMITTED, 1), world.ends()]
     world.heard += [world.read(COMMITTED, start=4), world.read(ALL, start=2)]
@@ -151,7 +153,7 @@ def a_transaction_that_wrote_nothing_leaves_no_mark(world: World) -> None:
     world.transact(producer)
     world.transact(producer, commit=False)
     world.transact(producer, "a")
-    world.settle()
+    world.await_marks()
     world.heard += [world.read(ALL), world.ends()]
 
 
@@ -165,7 +167,7 @@ def an_open_transaction_hides_what_follows_it(world: World) -> None:
     world.send(plain, "d")
     world.heard += [world.read(COMMITTED), world.read(ALL), world.ends()]
     first.abort_transaction(WAIT_S)
-    world.settle()
+    world.await_marks()
     world.heard += [world.read(COMMITTED), world.read(ALL), world.ends()]
 
 
@@ -181,7 +183,7 @@ def a_newer_producer_fences_and_aborts(world: World) -> None:
     world.hear("produce", older.produce, world.topic, b"x", b"k", 0)
     world.hear("abort", older.abort_transaction, WAIT_S)
     world.transact(newer, "b")
-    world.settle()
+    world.await_marks()
     world.heard += [world.read(COMMITTED), world.read(ALL)]
 
 
@@ -194,7 +196,7 @@ def one_that_is_fenced_learns_it_from_its_next_record(world: World) -> None:
     world.hear("commit", older.commit_transaction, WAIT_S)
     world.hear("abort", older.abort_transaction, WAIT_S)
     world.transact(newer, "a")
-    world.settle()
+    world.await_marks()
     world.heard += [world.read(ALL)]
 
 
@@ -232,7 +234,7 @@ def a_record_that_is_not_delivered_fails_the_commit(world: World) -> None:
     producer.begin_transaction()
     world.hear("produce", producer.produce, world.topic, b"d", b"k", 7)
     world.hear("commit", producer.commit_transaction, WAIT_S)
-    world.settle()
+    world.await_marks()
     world.heard += [world.read(COMMITTED), world.read(ALL)]
 
 

@@ -1,6 +1,6 @@
-"""A window whose rows were all withdrawn has no result: how many users have how many clicks.
+"""A window whose rows were all retracted has no result: how many users have how many clicks.
 
-ada clicks three times: counts of 1 and 2 are withdrawn, so one user has three clicks, and no user has one or two.
+ada clicks three times: counts of 1 and 2 are retracted, so one user has three clicks, and no user has one or two.
 """
 
 from datetime import timedelta
@@ -38,5 +38,5 @@ CASE = Case(
         clicks | users
         3      | 1
     """,
-    xfail="ours: a window whose rows were all withdrawn fires with a count of 0",
+    xfail="ours: a window whose rows were all retracted fires with a count of 0",
 )

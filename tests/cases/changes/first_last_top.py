@@ -45,7 +45,7 @@ TOP = Case(
     """,
 )
 
-#: A sum over a table that changes takes withdrawn rows back.
+#: A sum over a table that changes takes retracted rows back.
 SUM_OF_TOP = Case(
     inputs={"bids": BIDS},
     pipeline=lambda bids: (

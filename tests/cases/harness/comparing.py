@@ -15,7 +15,8 @@ from tests.cases.harness.tables import Expected, aligned, text_of
 __all__ = ["differences"]
 
 Texts = list[tuple[str, ...]]
-_NUMBERING = ("pane", "firing")
+_FIRING = "firing"
+_NUMBERING = ("pane", _FIRING)
 
 
 def differences(
@@ -36,16 +37,20 @@ def _difference(
     case: Case, expected: Expected, rows: Sequence[Mapping[str, Any]], last: Sequence[str]
 ) -> str:
     columns = expected.columns
-    unknown = [name for row in rows[:1] for name in columns if name not in row]
+    only_last = bool(last) and set(last) <= set(columns)
+    needed = (*columns, _FIRING) if only_last else columns
+    unknown = [name for row in rows[:1] for name in needed if name not in row]
     if unknown:
         return f"there is no column {unknown[0]!r}, there are {sorted(rows[0])}"
     if rows and "change" in rows[0] and "change" not in columns:
         table, negative = _added_up(rows, columns)
         if negative:
-            return f"withdrawn before it was there: {negative}"
+            return f"retracted before it was added: {negative}"
         return _bags(columns, Counter(expected.rows), table)
     wanted, got = list(expected.rows), [_texts(row, columns) for row in rows]
-    if last and set(last) <= set(columns):
+    if only_last:
+        if repeated := _repeated(rows, last):
+            return repeated
         kept = [place for place, name in enumerate(columns) if name not in _NUMBERING]
         wanted, got = (
             _last(texts, columns, last, kept) for texts in (wanted, _by_firing(rows, got))
@@ -73,8 +78,16 @@ def _added_up(
 
 def _by_firing(rows: Sequence[Mapping[str, Any]], texts: Texts) -> Texts:
     """Epochs are published in order, shards of one epoch are not; the firing says which is last."""
-    places = sorted(range(len(rows)), key=lambda place: rows[place].get("firing", 0))
+    places = sorted(range(len(rows)), key=lambda place: rows[place][_FIRING])
     return [texts[place] for place in places]
+
+
+def _repeated(rows: Sequence[Mapping[str, Any]], per: Sequence[str]) -> str:
+    """Firings that there are twice: the last row of each window would not show them."""
+    names = [*per, _FIRING, *(["change"] if rows and "change" in rows[0] else [])]
+    found = Counter(_texts(row, names) for row in rows)
+    twice = [firing for firing, count in found.items() if count > 1]
+    return f"fired more than once\n{aligned(names, sorted(twice))}" if twice else ""
 
 
 def _last(texts: Texts, columns: Sequence[str], per: Sequence[str], kept: Sequence[int]) -> Texts:

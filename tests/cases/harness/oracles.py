@@ -7,8 +7,8 @@ from typing import Any
 
 from headrace._graph.join_nodes import AsOfJoin, BroadcastJoin, IntervalJoin
 from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN, ReadSource, WindowStep, WriteSink
-from headrace.testing import LocalEpoch, StepEpoch
-from headrace.testing.epochs import SidedRow
+from headrace.testing import LocalEpoch
+from headrace.testing.epochs import SidedRow, StepEpoch
 from headrace.watermarks import NO_WATERMARK
 from tests.cases.harness.case import Case
 from tests.cases.harness.feeds import timestamps

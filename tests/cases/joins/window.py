@@ -1,7 +1,7 @@
 """The tables with which Flink's page on SQL explains window joins: five minutes, rows with the same number.
 
 left         02 L1 (1)   03 L3 (3) | 06 L2 (2)
-right  01 R2 (2)         04 R3 (3) | 05 R4 (4)        L2 and R2 have the same number but lie in windows of their own
+right  01 R2 (2)         04 R3 (3) | 05 R4 (4)        L2 and R2 have the same number but lie in separate windows
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Early firings by event time, and corrections: their number depends on where epochs are cut, the last result does not.
 
-ACCUMULATING   shows all rows again      RETRACTING   withdraws the result before it; the changes add up to the last results
+ACCUMULATING   shows all rows again      RETRACTING   retracts the result before it; the changes add up to the last results
 DISCARDING     shows the new rows only, so its firings add up; `total` sums them
 """
 

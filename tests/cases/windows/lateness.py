@@ -1,4 +1,4 @@
-"""Rows after the watermark has passed their window: sent to `late`, added as a correction, or put into windows of their own.
+"""Rows after the watermark has passed their window: sent to `late`, added as a correction, or put into separate windows.
 
 HOPPING       ten minutes every five, W = 08:10: 2 (08:07) is late for [08:00, 08:10) but counts in [08:05, 08:15); 4 (08:04) is late
 CORRECTED     lateness of five minutes, W = 08:10, then 08:15: 4 and 8 correct the window, 16 is late
@@ -130,7 +130,7 @@ PURGED = Case(
     },
 )
 
-#: Of the late rows of one epoch windows of their own are made, so their number depends on the cuts.
+#: The late rows of one epoch get separate windows, so their number depends on the cuts.
 OWN_WINDOWS = Case(
     inputs={
         "rows": """

@@ -15,13 +15,11 @@ from typing import Any
 from hypothesis import Phase
 from hypothesis import strategies as st
 
-from headrace._graph.nodes import ERRORS, LATE, MAIN, KeyedProcess, Port
-from headrace._graph.states import recorded_states
-from headrace._graph.tags import side_outputs_of
+import headrace as hr
+from headrace._graph.nodes import ERRORS, LATE, MAIN, KeyedProcess
 from headrace._runtime.process.reads.tables import places_of, state_table
-from headrace.schema import as_schema
 from headrace.testing.epochs import SidedRow, StepEpoch
-from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
+from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness, step_of
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from tests.examples import examples
 from tests.oracle import ProcessOracle
@@ -36,6 +34,7 @@ from tests.runtime.process.programs import (
     Program,
     Told,
 )
+from tests.runtime.streams import timed_stream
 
 #: A program that fails is printed as it was drawn: to shrink it takes minutes.
 RANDOM = examples(15, phases=[Phase.explicit, Phase.generate])
@@ -64,28 +63,32 @@ class Written:
     def node(self) -> KeyedProcess:
         """The step."""
         function = _KINDS[self.kind][0](self.uses, self.on_timers, self.unit)
-        return process_node(function, self.kind, ordered=self.ordered, on_error=self.on_error)
+        ordered = {} if self.kind == "broadcast" else {"ordered": self.ordered}
+        return process_node(function, self.kind, on_error=self.on_error, **ordered)
 
 
 def process_node(
     function: Any, kind: str = "keyed", *, schema: Any = Told, inputs: Any = None, keys: Any = None,
     **said: Any,
 ) -> KeyedProcess:  # fmt: skip
-    """A step as the builder would make it."""
-    schemas = tuple(map(as_schema, inputs or _KINDS[kind][1]))
-    fields: Any = {"kind": kind, **said}
-    return KeyedProcess(
-        id=1,
-        uid="per-key",
-        inputs=tuple(Port(0, f"input-{side}") for side in range(len(schemas))),
-        schema=as_schema(schema),
-        function=function,
-        input_schemas=schemas,
-        side_outputs=side_outputs_of(function, ()),
-        keys=tuple(keys or _KINDS[kind][2]),
-        states=recorded_states(function).specs,
-        **fields,
-    )
+    """The step that users get when they build it so."""
+    env = hr.Environment("process")
+    streams = [
+        timed_stream(env, columns, f"input-{side}")
+        for side, columns in enumerate(inputs or _KINDS[kind][1])
+    ]
+    sides: list[Any] = [
+        stream.key_by(*names) if names else stream
+        for stream, names in zip(streams, keys or _KINDS[kind][2], strict=True)
+    ]
+    taking = sides[0]
+    if kind == "broadcast":
+        taking = taking.connect(streams[1].broadcast())
+    elif len(sides) > 1:
+        taking = taking.connect(sides[1])
+    node = step_of(taking.process(function, schema=schema, uid="per-key", **said))
+    assert isinstance(node, KeyedProcess)
+    return node
 
 
 def compare(node: KeyedProcess, epochs: Sequence[StepEpoch], **how: Any) -> None:

@@ -11,17 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 import headrace as hr
-from headrace._graph.nodes import MAIN, KeyedProcess, Port
-from headrace._graph.states import recorded_states
+from headrace._graph.nodes import MAIN, KeyedProcess
 from headrace._runtime import registry
 from headrace._runtime.process.cursor import Cursor
 from headrace._runtime.process.layout import Layout
 from headrace._runtime.process.touched import Touched
 from headrace._runtime.state import MemoryArrays, MemoryChunkStore, ShardState
 from headrace.keys import hash_keys
-from headrace.schema import as_schema
 from headrace.testing.epochs import StepEpoch
-from headrace.testing.step_harness import StepHarness
+from headrace.testing.step_harness import StepHarness, step_of
+from tests.runtime.streams import timed_stream
 
 __all__ = ["Doing", "Undoing", "expected", "kept_rows", "node_of", "run", "said"]
 
@@ -56,12 +55,11 @@ def said(acts: Mapping[str, Act], state: Any, ops: str) -> str:
 
 
 def node_of(function: hr.KeyedProcessFunction, **fields: Any) -> KeyedProcess:
-    """The step as the builder would make it."""
-    return KeyedProcess(
-        id=1, uid="doing", inputs=(Port(0, "input"),), schema=as_schema(SAID), function=function,
-        input_schemas=(as_schema(ROWS),), keys=(("key",),), kind="keyed",
-        states=recorded_states(function).specs, **fields,
-    )  # fmt: skip
+    """The step that users get when they build it so."""
+    rows = timed_stream(hr.Environment("doing"), ROWS, "input")
+    node = step_of(rows.key_by("key").process(function, schema=SAID, uid="doing", **fields))
+    assert isinstance(node, KeyedProcess)
+    return node
 
 
 def run(

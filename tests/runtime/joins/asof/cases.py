@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from headrace._graph.join_columns import joined_columns, result_schema_of
+import headrace as hr
 from headrace._graph.join_nodes import AsOfJoin
-from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN, Port
+from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN
 from headrace.testing.epochs import SidedRow, StepEpoch
-from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
+from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness, step_of
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from tests.oracle.joins.asof import AsOfOracle
 from tests.runtime.contract import assert_same
+from tests.runtime.streams import timed_stream
 
 LEFT = pa.schema([("key", pa.string()), ("part", pa.float64()), ("n", pa.int64())])
 RIGHT = pa.schema(
@@ -43,22 +45,21 @@ def step(
     schemas: tuple[pa.Schema, pa.Schema] | None = None,
     **fields: Any,
 ) -> AsOfJoin:
-    """A step as the builder would make it: direction, tolerance_us and exact as fields."""
-    schemas = schemas or (LEFT, CHANGES if changes else RIGHT)
-    keys = tuple(tuple(names) for names in (ON[on] if isinstance(on, str) else on))
-    columns = joined_columns(schemas, keys, how, changing=(False, changes))
-    return AsOfJoin(
-        id=2,
-        uid="join",
-        inputs=(Port(0), Port(1)),
-        schema=result_schema_of(columns, schemas),
-        keys=keys,
-        input_schemas=schemas,
-        columns=columns,
-        how=how,
-        versions_end=changes,
-        **fields,
-    )
+    """The step that users get when they build it so: direction, tolerance_us and exact as fields."""
+    env = hr.Environment("versions")
+    left_schema, right_schema = schemas or (LEFT, CHANGES if changes else RIGHT)
+    rows = timed_stream(env, left_schema, "rows")
+    versions = timed_stream(env, right_schema, "versions", changes=changes)
+    tolerance_us = fields.pop("tolerance_us", None)
+    left_on, right_on = ON[on] if isinstance(on, str) else on
+    joined = rows.join_asof(
+        versions, left_on=left_on, right_on=right_on, how=how, uid="join",
+        tolerance=None if tolerance_us is None else timedelta(microseconds=tolerance_us),
+        allow_exact_matches=fields.pop("exact", True), **fields,
+    )  # fmt: skip
+    node = step_of(joined)
+    assert isinstance(node, AsOfJoin)
+    return node
 
 
 def left(at: int, key: str | None = "a", n: int = 0, part: float | None = 0.0) -> SidedRow:

@@ -91,9 +91,9 @@ def test_what_stands_beside_a_row(fields: Any, expected: Any) -> None:
 def test_an_inner_join_leaves_out_what_has_no_partner() -> None:
     ending = StepEpoch(NO_WATERMARK, END_OF_TIME)
     assert run(step("inner", tolerance_us=1), FIRST, ending) == [(5, 55)]
-    nobody = StepEpoch(NO_WATERMARK, NO_WATERMARK, [left(1)])
-    assert run(step("inner"), nobody, ending) == []
-    assert run(step("left"), nobody, ending) == [(0, None)]
+    unmatched = StepEpoch(NO_WATERMARK, NO_WATERMARK, [left(1)])
+    assert run(step("inner"), unmatched, ending) == []
+    assert run(step("left"), unmatched, ending) == [(0, None)]
 
 
 def test_versions_of_the_same_epoch_before_and_behind_a_row() -> None:
@@ -249,12 +249,12 @@ def test_other_types_and_a_right_side_of_keys_alone() -> None:
     for fields in ({}, {"tolerance_us": 4}, {"direction": "nearest", "tolerance_us": 4}):
         for right_schema in (schema, alone):
             node = step("left", (("key",), ("key",)), schemas=(schema, right_schema), **fields)
-            told = [
+            given = [
                 epoch._replace(rows=[_only(r, right_schema) if r.side else r for r in epoch.rows])
                 for epoch in epochs
             ]
-            found = StepHarness(node, 2, stamped=True).run(told, restores={2: 3})
-            assert_same(shown(found), answer(node, told))
+            found = StepHarness(node, 2, stamped=True).run(given, restores={2: 3})
+            assert_same(shown(found), answer(node, given))
 
 
 def _only(row: SidedRow, schema: pa.Schema) -> SidedRow:

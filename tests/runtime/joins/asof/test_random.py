@@ -30,7 +30,8 @@ def joins(draw: st.DrawFn) -> dict[str, Any]:
     """Any direction, with and without tolerance and exact matches."""
     direction = draw(st.sampled_from(["backward", "backward", "forward", "nearest"]))
     tolerance = draw(tolerances | st.none() if direction == "backward" else tolerances)
-    return {"direction": direction, "tolerance_us": tolerance, "exact": draw(st.booleans())}
+    exact = draw(st.booleans()) or tolerance == 0
+    return {"direction": direction, "tolerance_us": tolerance, "exact": exact}
 
 
 @pytest.fixture(autouse=True)

@@ -5,28 +5,27 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from headrace._graph.changes import CHANGE
-from headrace._graph.join_columns import joined_columns, result_schema_of
+import headrace as hr
 from headrace._graph.join_nodes import WindowJoin
-from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN, Port
+from headrace._graph.nodes import ERRORS, LATE, LATE_RIGHT, MAIN
 from headrace.testing.epochs import SidedRow, StepEpoch
-from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness
+from headrace.testing.step_harness import PHASE, TIME, Outputs, StepHarness, step_of
 from headrace.watermarks import END_OF_TIME, NO_WATERMARK
 from headrace.windows import Window
 from tests.oracle.joins.window import WindowJoinOracle
 from tests.runtime.contract import assert_same
+from tests.runtime.streams import timed_stream
 
 LEFT = pa.schema([("k", pa.float64()), ("t", pa.string()), ("a", pa.int64())])
 RIGHT = pa.schema([("k", pa.float64()), ("t", pa.string()), ("a", pa.int64()), ("b", pa.bool_())])
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 NUMBER = (("k",), ("k",))
-
-_INSTANT = pa.timestamp("us", tz="UTC")
 
 
 def join_node(
@@ -36,23 +35,26 @@ def join_node(
     keys: Any = NUMBER,
     schemas: tuple[pa.Schema, pa.Schema] = (LEFT, RIGHT),
 ) -> WindowJoin:
-    """A window join as the builder would make it."""
+    """The step that users get when they build it so."""
+    env = hr.Environment("windows")
+    rows, others = (
+        timed_stream(env, schema, uid)
+        for uid, schema in zip(("left", "right"), schemas, strict=True)
+    )
     chosen: Any = how
-    columns = joined_columns(schemas, keys, chosen)
-    added = [pa.field("window_start", _INSTANT), pa.field("window_end", _INSTANT)]
-    if lateness_us and how in ("left", "right", "full", "anti"):
-        added.append(pa.field(CHANGE, pa.string()))
-    return WindowJoin(
-        id=2, uid="join", inputs=(Port(0), Port(1)), keys=keys, input_schemas=schemas, how=chosen,
-        columns=columns, schema=result_schema_of(columns, schemas, added), window=window,
-        lateness_us=lateness_us,
+    joined = rows.window_join(
+        others, left_on=keys[0], right_on=keys[1], window=window, how=chosen, uid="join",
+        allowed_lateness=timedelta(microseconds=lateness_us),
     )  # fmt: skip
+    node = step_of(joined)
+    assert isinstance(node, WindowJoin)
+    return node
 
 
 def answer(node: WindowJoin, epochs: Sequence[StepEpoch]) -> Outputs:
     """What the oracle says."""
-    told = answers(node, epochs)
-    return {output: [row for each in told for row in each[output]] for output in told[0]}
+    answered = answers(node, epochs)
+    return {output: [row for each in answered for row in each[output]] for output in answered[0]}
 
 
 def answers(
@@ -65,16 +67,16 @@ def answers(
     )
     outputs = []
     for epoch in epochs:
-        told = oracle.epoch(epoch)
-        results = [(row, "before") for row in told.ticked] + [
-            (row, "after") for row in told.settled
+        answered = oracle.epoch(epoch)
+        results = [(row, "before") for row in answered.ticked] + [
+            (row, "after") for row in answered.settled
         ]
         dead, oracle.errors = oracle.errors, []
         outputs.append(
             {
                 MAIN: [row | {PHASE: phase} if stamped else row for row, phase in results],
-                LATE: told.late[0],
-                LATE_RIGHT: told.late[1],
+                LATE: answered.late[0],
+                LATE_RIGHT: answered.late[1],
                 ERRORS: [_plain(row) for row in dead],
             }
         )
