@@ -4,6 +4,7 @@ Two processes share the suite (`scripts/test`). A test that kills looks for its 
 their budgets and who runs what: `tests/rings`.
 """
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -51,3 +52,9 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharingScheduler | None:
     return SharingScheduler(config, log) if config.getoption("dist") == "loadscope" else None
+
+
+def pytest_collection_finish() -> None:
+    """What stays to the end is not searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()

@@ -22,9 +22,9 @@ _spec.loader.exec_module(sinks)
 @pytest.mark.parametrize("kind", [sinks.Staged, sinks.Spooled])
 def test_a_right_sink_passes(kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "orders.db"
-    report = testing.check_sink(kind(path), read=lambda: sinks.rows_in(path), inside=6)
+    report = testing.check_sink(kind(path), read=lambda: sinks.rows_in(path), inside=3)
     assert report.sink == kind.__name__
-    assert len(report.scenarios) > 40
+    assert len(report.scenarios) > 35
 
 
 def test_a_file_sink_passes(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_file_sink_passes(tmp_path: Path) -> None:
         files = sorted((tmp_path / "out").glob("*.jsonl"))
         return [row for file in files for row in pj.read_json(file).to_pylist()]
 
-    testing.check_sink(lambda: FileSink(tmp_path / "out", "jsonl"), read=read, inside=3)
+    testing.check_sink(lambda: FileSink(tmp_path / "out", "jsonl"), read=read, inside=2)
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_a_file_sink_passes(tmp_path: Path) -> None:
 def test_a_mistake_is_found(kind: Any, words: str, tmp_path: Path) -> None:
     path = tmp_path / "orders.db"
     with pytest.raises(AssertionError, match=words) as found:
-        testing.check_sink(kind(path), read=lambda: sinks.rows_in(path), inside=30)
+        testing.check_sink(kind(path), read=lambda: sinks.rows_in(path), inside=16)
     assert kind.__name__ in str(found.value)
