@@ -52,3 +52,9 @@ def run(
     for block in blocks(page, served=served):
         exec(compile(block, str(page), "exec"), namespace)
     return namespace
+
+
+def run_page(page: Path, directory: Path) -> None:
+    """`run`, for another process."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        run(page, directory, monkeypatch)

@@ -10,13 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import PAGES, ROOT, SERVERS, blocks, needed, run, titled
+from tests.pages import PAGES, ROOT, SERVERS, blocks, needed, run, run_page, titled
+from tests.small_process import in_small_process
 
 LINK = re.compile(r"\]\(([^)#]+?\.md)(?:#[^)]*)?\)")
 
 
+#: It checks sinks, in processes that it forks.
+FORKING = ROOT / "docs" / "guide" / "write-your-own-sink.md"
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=titled)
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if page == FORKING:
+        in_small_process(run_page, page, tmp_path)
+        return
     assert run(page, tmp_path, monkeypatch).keys() > {"__name__"}
 
 

@@ -1,7 +1,7 @@
 """The fraud example is killed again and again, and every file that it writes has the bytes of a quiet run.
 
 Workers are killed by the job itself, in `process_element`, in `on_timer` and when the second stage begins, and by the
-test at random; the driver, the JVM and all of it at points of the commit protocol, K4 being between two stages. Eight kills in
+test at random; the driver, the JVM and all of it at points of the commit protocol, K4 being between two stages and K9 between two sinks. Eight kills in
 the suite, twenty with `scripts/long kills`.
 """
 
@@ -24,7 +24,7 @@ JOB = Path(fraud_job.__file__)
 SEED = int(os.environ.get("HEADRACE_KILL_SEED", "20250101"))
 #: Slices of event time in which a worker dies, one epoch apart at least: Spark tries a task four times.
 WISHES = {"element": (0, 5), "timer": (7,), "behind": (2, 6)}
-FAULTS = ("K4:4:jvm",)
+FAULTS = ("K9:4:jvm",)
 RANDOM_FROM, RANDOM_KILLS = 7, 2
 if WHOLE_MATRIX:
     WISHES = {"element": (0, 4, 8, 12, 15), "timer": (7, 10, 13, 16), "behind": (2, 6, 9, 14)}

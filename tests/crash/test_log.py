@@ -1,7 +1,7 @@
 """Kafka to Kafka, into PostgreSQL and into files, exactly once: killed at points of the protocol, at random, and without its servers.
 
-One job writes every row to all three. The checker reads the outputs alone, as any client would. The suite kills at six points and
-at random three times, `scripts/long kills` at every point and at random twenty times.
+One job writes every row to all three. The checker reads the outputs alone, as any client would. The suite kills at four points and
+at random twice, `scripts/long kills` at every point and at random twenty times.
 """
 
 import contextlib
@@ -49,10 +49,10 @@ pytestmark = [pytest.mark.crash, pytest.mark.services]
 
 JOB = Path(log_job.__file__)
 SEED = int(os.environ.get("HEADRACE_KILL_SEED", "20250101"))
-RANDOM_KILLS = 20 if WHOLE_MATRIX else 3
+RANDOM_KILLS = 20 if WHOLE_MATRIX else 2
 EPOCHS = 14 if WHOLE_MATRIX else 8
 #: In the first epoch, around the publication, and in the final epoch.
-FAULTS = ["K6:0:group", "K5:1:jvm", "K8:2:driver", "K9:3:group", "K10:4:jvm"]
+FAULTS = ["K6:0:group", "K8:2:driver", "K10:4:jvm"]
 if WHOLE_MATRIX:
     FAULTS = [f"{point}:{at}:{VICTIMS[at % 3]}" for at, point in enumerate(POINTS)]
 FAULTS.append(f"K7:{EPOCHS}:group")
@@ -152,10 +152,10 @@ def test_random_kills_of_the_job_and_its_servers_lose_and_double_nothing(
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if number % 7 == 1:
+        if number % 7 == 0:
             kafka.kill()
             kafka.start()
-        if number % 7 == 2:
+        if number % 7 == 1:
             postgres.kill()
             postgres.start()
         finish(process)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.crash
 
 JOB = Path(zoo_job.__file__)
 NAMES = {"windows": [name for name in zoo.NAMES if name != "by-clock"], "joins": join_zoo.NAMES}
-FAULTS = {"windows": ["K6:5:jvm"], "joins": ["K4:5:group"]}
+FAULTS = {"windows": ["K4:5:jvm"], "joins": ["K5:5:group"]}
 if WHOLE_MATRIX:
     matrix = [
         f"{point}:{1 + number}:{victim}"
