@@ -7,7 +7,7 @@ from tests.cases.harness.checking import CaseFailed, check
 from tests.cases.harness.discovery import all_cases
 from tests.examples import EXPLORING
 
-SEEDS = 80 if EXPLORING else 4
+SEEDS = 80 if EXPLORING else 3
 
 
 def _parameter(name: str, case: Case) -> object:

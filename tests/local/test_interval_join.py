@@ -113,6 +113,7 @@ def bag(listed: Iterable[Mapping[str, Any]]) -> Counter[Any]:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("disturbed", RUNS)
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
 @pytest.mark.parametrize("interval", [(-3 * SECOND, 2 * SECOND), (SECOND, 6 * SECOND)])

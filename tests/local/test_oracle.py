@@ -20,7 +20,7 @@ from tests.local.choices import IN_ORDER, TRIGGERS, UNTIMED, WINDOWS
 ACCUMULATIONS = ["accumulating", "accumulating", "discarding", "retracting"]
 
 #: A case that fails is printed as it is: to shrink a whole job takes longer than to read it.
-MODERATE = examples(36, phases=[Phase.explicit, Phase.generate])
+MODERATE = examples(25, phases=[Phase.explicit, Phase.generate])
 
 
 @st.composite

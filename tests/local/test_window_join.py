@@ -42,6 +42,7 @@ def joined(window: Any, how: str, lateness: int = 0) -> Any:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("lateness", [0, 4])
 @pytest.mark.parametrize(
@@ -73,6 +74,7 @@ def test_disturbances_do_not_show(window: Any, run: Any) -> None:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize(
     ("window", "written"),

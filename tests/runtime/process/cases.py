@@ -37,7 +37,7 @@ from tests.runtime.process.programs import (
 from tests.runtime.streams import timed_stream
 
 #: A program that fails is printed as it was drawn: to shrink it takes minutes.
-RANDOM = examples(15, phases=[Phase.explicit, Phase.generate])
+RANDOM = examples(10, phases=[Phase.explicit, Phase.generate])
 UNITS = [1, 1, 1_000_000, 3_600_000_000]
 
 #: kind -> (the function, columns of its inputs, keys of its inputs)

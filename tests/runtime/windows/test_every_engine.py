@@ -53,7 +53,7 @@ AGGREGATES = {
     "all": agg.collect("number"),
 }
 RETRACTABLE = {"rows": agg.count(), "total": agg.sum("number")}
-MANY = examples(10)
+MANY = examples(7)
 SOME = examples(6)
 
 aligned = windows | cumulating

@@ -17,7 +17,7 @@ from tests.examples import examples
 from tests.runtime.joins.asof.cases import ON, compare, step, streams
 from tests.runtime.windows.cases import disturbances
 
-MANY = examples(18)
+MANY = examples(12)
 SOME = examples(12)
 
 hows = st.sampled_from(["inner", "left"])
